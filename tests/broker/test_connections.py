@@ -305,7 +305,7 @@ def test_a_client_whose_address_has_all_its_connections_is_closed(
     with Cluster(settings=limits) as kafka, WireClient(kafka.bootstrap) as first:
         assert served(first)
         assert refused(kafka)
-        assert "127.0.0.1 has 1 connections already" in caplog.text
+        assert "127.0.0.1 already has 1 connections" in caplog.text
         assert served(first)
         first.socket.close()
         wait_until(lambda: not kafka.brokers[1].connections)

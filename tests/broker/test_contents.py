@@ -105,7 +105,7 @@ def test_a_leader_that_is_paused_before_it_knows_is_to_be_resumed() -> None:
             assert len(kafka.records("orders")) == 1, "it is paused, and has it"
         kafka.pause(2)
         kafka.stop(1)
-        with pytest.raises(AbeyantError, match="broker 2 is to lead it and is paused: resume it"):
+        with pytest.raises(AbeyantError, match="its leader, broker 2, is paused: resume it"):
             kafka.records("orders")
         kafka.resume(2)
         assert len(kafka.records("orders")) == 1

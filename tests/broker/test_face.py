@@ -52,13 +52,13 @@ def test_a_consumers_long_poll_waits_on_its_partitions() -> None:
 def test_nothing_that_waits_in_time_is_an_error_that_says_how_many_and_what_waits() -> None:
     said = r"after 0\.01 s 0 of 1 requests are pending in Produce"
     with Cluster() as kafka:
-        with pytest.raises(TimeoutError, match=f"{said}; nothing waits"):
+        with pytest.raises(TimeoutError, match=f"{said}; no request is pending"):
             kafka.until_waiting("Produce", timeout=0.01)
         kafka.create_topic(TOPIC)
         with consuming(kafka, (TOPIC, 0), client_id="reader", fetch_wait_max_ms=20_000) as consumer:
             consumer.poll(0)
             kafka.until_waiting("Fetch")
-            with pytest.raises(TimeoutError, match=f"{said} of client 'x'; there are 1 Fetch of 'reader'"):
+            with pytest.raises(TimeoutError, match=f"{said} of client 'x'; pending are 1 Fetch of 'reader'"):
                 kafka.until_waiting("Produce", client_id="x", timeout=0.01)
 
 

@@ -195,7 +195,7 @@ def test_connections_are_dropped_and_clients_come_back() -> None:
         (lambda kafka: kafka.fail("Produce", error="NONE", times=0), "times must be 1 or more"),
         (lambda kafka: kafka.fail("Fetch", error="NONE", partition=0), "partition=0 needs a topic"),
         (lambda kafka: kafka.fail("Produce", error="NOPE"), "there is no error 'NOPE': take one of Kafka's names"),
-        (lambda kafka: kafka.fail("Produce", error="none"), "NONE is not an error: name one"),
+        (lambda kafka: kafka.fail("Produce", error="none"), "NONE is not an error: name an error"),
         (lambda kafka: kafka.fail("Produce", error=6), "there is no error 6"),
         (lambda kafka: kafka.fail(7, error="NOT_LEADER_OR_FOLLOWER"), "there is no API 7"),
         (lambda kafka: kafka.drop("Produce", times=1.5), "times must be 1 or more, or None for no limit"),

@@ -124,11 +124,11 @@ SECRET = {"kty": "oct", "k": part(b"a secret of 32 bytes at the least")}
 @pytest.mark.parametrize(
     ("written", "why"),
     [
-        ("{", "Expecting property name"), ('{"keys": []}', "it has no key"), ('{"keys": [{"kty": "OKP"}]}', "'OKP'"),
+        ("{", "Expecting property name"), ('{"keys": []}', "set has no key"), ('{"keys": [{"kty": "OKP"}]}', "'OKP'"),
         ('{"keys": [{"kty": "RSA"}]}', "member is missing"), ('{"keys": [{"kty": "oct", "alg": "RS256"}]}', "'RS256'"),
         ('{"keys": [{"kty": "EC", "crv": "P-384"}]}', "'P-384' is not P-256"), ("[]", "member is missing"),
         ('{"keys": [{"kty": "oct", "k": ""}]}', "has 0 bytes; at least 32"),
-        ('{"keys": [{"kty": "oct", "k": "a secret!"}]}', "no base64url"),
+        ('{"keys": [{"kty": "oct", "k": "a secret!"}]}', "is not base64url"),
         ('{"keys": [{"kty": "RSA", "n": "AQAB", "e": "AQAB"}]}', "17 bits; at least 2048"),
         ('{"keys": [{"kty": "RSA", "use": "enc"}]}', "no key for signatures"),
         (json.dumps({"keys": [SECRET, SECRET]}), "several keys have the id None"),

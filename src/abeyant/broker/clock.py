@@ -1,6 +1,6 @@
-"""The cluster's only clock and timer (K8).
+"""The cluster's only clock and timer (law K8).
 
-`Clock` is the event loop's time, virtual time included. `MachineClock` also counts the time that the machine slept.
+`Clock` follows the event loop's time, which may be virtual. `MachineClock` also counts the time that the machine slept.
 `HeldClock` stands still until `advance`.
 """
 
@@ -33,18 +33,18 @@ elif hasattr(time, "CLOCK_UPTIME_RAW"):  # macOS
 class Clock:
     """The clock of a cluster: monotonic seconds for deadlines, milliseconds since 1970 for timestamps.
 
-    With `Cluster(clock="held")` it stands still: `advance`, `advance_to_next`, `run` and `hold` move it. A
-    `ManualTimer` is the same for timers, a `VirtualClock` for an asyncio loop.
+    With `Cluster(clock="held")` the clock stands still until `advance`, `advance_to_next` or `run` moves it. A
+    `ManualTimer` does the same for timers, a `VirtualClock` for an asyncio loop.
     """
 
     held = False
     """Whether the clock is held: time passes only by `advance`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Not for users: `Cluster.clock` is one."""
+        """Not for users: get the clock from `Cluster.clock`."""
         self.timer: AnyTimer = self._make_timer(loop)
         self.now: Callable[[], float] = self.timer.time
-        """Returns the time in seconds, monotonic."""
+        """A function that returns the time in monotonic seconds."""
         # Constant, so that timestamps and time-outs agree even if the machine's clock is set.
         self._epoch = time.time() - self.timer.time()
 
@@ -56,35 +56,35 @@ class Clock:
         return int((self._epoch + self.timer.time()) * 1000)
 
     def advance(self, seconds: float) -> None:
-        """Advance a held clock by `seconds`; run what comes due, in order. Raises AbeyantError for another clock."""
+        """Advance a held clock by `seconds`, and run timers that come due. Raises AbeyantError if it is not held."""
         raise AbeyantError(
             'only a held clock can be advanced: create the Cluster with clock="held" (abeyant broker --clock held)'
         )
 
     def advance_to_next(self) -> float | None:
-        """Advance a held clock to the next deadline; return the seconds that passed, None where nothing is pending.
+        """Advance a held clock to the next deadline; return the seconds that passed, None if nothing is pending.
 
-        Raises AbeyantError for another clock.
+        Raises AbeyantError if the clock is not held.
         """
         raise AbeyantError(
             'only a held clock can be advanced: create the Cluster with clock="held" (abeyant broker --clock held)'
         )
 
     def run(self) -> None:
-        """Let a held clock follow real time until `hold`. Raises AbeyantError for another clock."""
+        """Let a held clock follow real time until `hold`. Raises AbeyantError if the clock is not held."""
         raise AbeyantError(
-            'only a held clock can be run and held: create the Cluster with clock="held" (abeyant broker --clock held)'
+            'run and hold need a held clock: create the Cluster with clock="held" (abeyant broker --clock held)'
         )
 
     hold = run
 
     @property
     def runs(self) -> bool:
-        """Return whether time passes without `advance`: always, except on a held clock until `run`."""
+        """Return whether time passes without `advance`. This is False only for a held clock that does not `run`."""
         return True
 
     def interrupt(self) -> None:
-        """Not for users. Stop a running `advance` where it is, because the cluster closes. From any thread."""
+        """Not for users. Stop an `advance` in progress, because the cluster closes. Call from any thread."""
 
     def close(self) -> None:
         """Not for users. Cancel all timers."""
@@ -94,8 +94,8 @@ class Clock:
 def until_scan(started_ms: int, interval_ms: int, due_ms: int, now_ms: int) -> float:
     """Return the seconds until the first scan after `due_ms`, if scans run every `interval_ms` from `started_ms` on.
 
-    Kafka does much of its housekeeping by scanning everything at intervals. Here a timer runs when something is due
-    (K7), at the time of that scan. The first scan is one interval after the start. Never returns 0.
+    Kafka does much of its housekeeping by scanning everything at intervals. Here a timer runs only when something is
+    due (law K7), at the time of Kafka's next scan. The first scan is one interval after the start. Never returns 0.
     """
     after = max(due_ms, now_ms, started_ms) - started_ms
     return (started_ms + (after // interval_ms + 1) * interval_ms - now_ms) / 1000
@@ -104,8 +104,9 @@ def until_scan(started_ms: int, interval_ms: int, due_ms: int, now_ms: int) -> f
 class MachineClock(Clock):
     """The clock of a cluster's own loop, in real time.
 
-    A loop's clock stands still while the machine sleeps. So this one adds the time slept; else later records of clients
-    would be too far in the future (`message.timestamp.after.max.ms`). It reads clocks that tests do not patch.
+    An event loop's clock stands still while the machine sleeps. So this clock adds the time slept; otherwise later
+    records of clients would be too far in the future (`message.timestamp.after.max.ms`). The time slept is read by
+    functions that tests do not patch.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -122,7 +123,7 @@ class MachineClock(Clock):
 
 
 def machine_slept() -> float:
-    """Return the seconds that the machine has slept, plus a constant; 0 if the system has no clocks to show it."""
+    """Return the seconds that the machine has slept, plus a constant; 0 if the system has no clocks that show sleep."""
     return 0.0 if _CLOCKS is None else time.clock_gettime(_CLOCKS[0]) - time.clock_gettime(_CLOCKS[1])
 
 
@@ -134,7 +135,7 @@ class HeldClock(Clock):
     def __init__(
         self, loop: asyncio.AbstractEventLoop, on_loop: Callable[[Callable[[], Any]], Any], settle: Callable[[], None]
     ) -> None:
-        """`on_loop` calls a function in the loop's thread; `settle` delivers messages between brokers."""
+        """Create the clock. `on_loop` calls a function in the loop's thread; `settle` delivers brokers' messages."""
         super().__init__(loop)
         self._on_loop = on_loop
         self._settle = settle
@@ -150,7 +151,7 @@ class HeldClock(Clock):
         return self._manual
 
     def advance(self, seconds: float | timedelta) -> None:
-        """Advance by `seconds`, and run what comes due in order, each at its deadline. Thread-safe.
+        """Advance by `seconds`, and run the timers that come due, in order, each at its deadline. Thread-safe.
 
         Messages between brokers take no time. Clients run in real time: see `Cluster.until_waiting`. Raises TypeError
         if `seconds` is not a number or a timedelta, ValueError if it is negative or not finite, AbeyantError if the
@@ -158,25 +159,25 @@ class HeldClock(Clock):
         """
         length = as_float(seconds, "seconds")
         if not 0 <= length < math.inf:
-            raise ValueError(f"seconds must be finite and not negative, as time does not go back, not {seconds!r}")
+            raise ValueError(f"seconds must be finite and not negative (time does not go back), not {seconds!r}")
         if not self._on_loop(lambda: self._advance(length)):
             raise AbeyantError(f"the cluster was closed before its clock was advanced by all of {length:g} s")
 
     def advance_to_next(self) -> float | None:
         """Advance to the next deadline. Return the seconds that passed, None if nothing is pending. Thread-safe.
 
-        (`ManualTimer.advance_to_next` returns how many tasks ran; that of a `VirtualClock` is awaited.)
+        (`ManualTimer.advance_to_next` returns how many tasks ran; `VirtualClock.advance_to_next` has to be awaited.)
         """
         passed: float | None = self._on_loop(self._advance_to_next)
         return passed
 
     @property
     def runs(self) -> bool:
-        """Return whether the clock follows real time, after `run`."""
+        """Return whether the clock follows real time, as it does from `run` until `hold`."""
         return self._running is not None
 
     def run(self) -> None:
-        """Follow real time from here, in steps of 50 ms, until `hold`. Thread-safe."""
+        """Follow real time from now on, in steps of 50 ms, until `hold`. Thread-safe."""
         self._on_loop(lambda: None if self.runs else self._step_later())
 
     def hold(self) -> None:
@@ -184,7 +185,7 @@ class HeldClock(Clock):
         self._on_loop(self._hold)
 
     def interrupt(self) -> None:
-        """Not for users. Stop a running `advance` where it is."""
+        """Not for users. Stop an `advance` in progress."""
         self._interrupted = True
 
     def close(self) -> None:
@@ -215,7 +216,7 @@ class HeldClock(Clock):
         return self._manual.time() - began
 
     def _advance(self, seconds: float) -> bool:
-        """Advance by `seconds` and run what comes due. Return False if `interrupt` stopped it."""
+        """Advance by `seconds`, and run the timers that come due. Return False if `interrupt` stopped the advance."""
         target = self._manual.time() + seconds
         self._settle()
         while (deadline := self._manual.next_deadline()) is not None and deadline <= target:

@@ -3,8 +3,8 @@
     with Cluster(brokers=3) as kafka: ...           in its own thread, with our event loop
     async with Cluster(brokers=3) as kafka: ...     on the running loop, which may be in virtual time
 
-Both have the same methods. They are thread-safe: they run in the loop's thread, and block until they are done. Of the
-methods marked as not for users, only `_on_loop` is thread-safe.
+Both forms have the same methods. The methods are thread-safe: they run in the loop's thread, and block until they are
+done. Of the methods marked as not for users, only `_on_loop` is thread-safe.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LAST_ID = (1 << 31) - 1
 class Cluster(ClusterApi):
     """A Kafka-compatible cluster of brokers in this process, numbered from 1.
 
-    `bootstrap` is for clients' `bootstrap.servers`. Use it as a context manager, or call `open` and `close`.
+    `bootstrap` is for clients' `bootstrap.servers`. Use the cluster as a context manager, or call `open` and `close`.
 
     Examples:
         >>> with Cluster(brokers=3) as kafka:
@@ -75,19 +75,19 @@ class Cluster(ClusterApi):
         racks: Sequence[str] | None = None,
         **unknown: Never,
     ) -> None:
-        """`port` is the first broker's, and the others use the next ones; 0 picks free ports.
+        """Create a cluster, not yet started. `port` is the first broker's port, and the others use the next ports.
 
-        `advertise` is the address returned to clients, HOST or HOST:PORT, as Kafka's `advertised.listeners`, if it is
-        not the one that brokers listen on: a container's name, or a published port. PORT is the first broker's.
-        `data` is a directory for topics and records, by default memory; a later cluster with the same `data` has them
-        again, even if this one was killed. `settings` use Kafka's names, with dots or underscores, and its defaults;
-        `node.id` is the first broker's, and the others get the next ones. With `clock="held"` time stands still until
-        `clock.advance`.
+        Port 0 picks free ports. `advertise` is the address returned to clients, HOST or HOST:PORT, as in Kafka's
+        `advertised.listeners`, if brokers listen on another address: a container's name, or a published port. PORT is
+        the first broker's port. `data` is a directory for topics and records (default: memory). A later cluster with
+        the same `data` has these topics and records again, even if this cluster was killed. `settings` use Kafka's
+        names, with dots or underscores, and Kafka's defaults; `node.id` is the first broker's id, and the others get
+        the next ids. With `clock="held"` time stands still until `clock.advance`.
         `request_log` is a directory, where each broker writes Kafka's request log: `broker-N/kafka-request.log`.
         `security` is the security protocol of clients. For TLS, the setting `ssl.keystore.location` names a PEM file
-        with a key and its certificates; without it both are generated, and clients trust `ca_file`. For SASL, `users`
-        are names and passwords; clients may use PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
-        `racks` are the brokers' racks, which they take in turn: with two racks, brokers 1 and 3 are in the first.
+        with a key and its certificates; by default both are generated, and clients trust `ca_file`. For SASL, `users`
+        maps names to passwords; clients may use PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
+        `racks` are names of racks, given to the brokers in turn: with two racks, brokers 1 and 3 are in the first rack.
         Raises AbeyantError for an unknown setting, TypeError for an unknown option, ValueError for an invalid value.
         """
         if unknown:
@@ -207,7 +207,7 @@ class Cluster(ClusterApi):
 
     @property
     def bootstrap(self) -> str:
-        """Return the brokers' addresses, for `bootstrap.servers`: those that are advertised."""
+        """Return the brokers' advertised addresses, for clients' `bootstrap.servers`."""
         return ",".join("{}:{}".format(*self._client_address(number)) for number in self._ports)
 
     # -- inside
@@ -354,7 +354,7 @@ def _checked_racks(racks: Sequence[str] | None, settings: Settings) -> tuple[str
 
 
 def _address(text: str, brokers: int) -> tuple[str, int]:
-    """Return the advertised host and first broker's port, 0 for the port that it listens on. Raises AbeyantError."""
+    """Return the host and the first broker's port in `advertise`, port 0 if it has none. Raises AbeyantError."""
     host, colon, digits = text.partition(":")
     if not host or "/" in text or host == "0.0.0.0":
         raise AbeyantError(f"advertise is {text!r}: give a HOST or HOST:PORT that clients can connect to")
@@ -367,7 +367,7 @@ def _address(text: str, brokers: int) -> tuple[str, int]:
 
 
 def _unknown_option(option: str) -> str:
-    """Return the error message for an unknown option. Most are settings."""
+    """Return the error message for an unknown option. Most unknown options are names of settings."""
     from abeyant.broker.definitions import definitions
 
     name = option.replace("_", ".")

@@ -58,7 +58,7 @@ class RunningServer(Protocol):
 
 
 class Serve(Protocol):
-    """A function that starts an HTTP server for the cluster on a port, 0 for a free one."""
+    """A function that starts an HTTP server for the cluster on a port (0: a free port)."""
 
     def __call__(self, cluster: Cluster, port: int, *, host: str, token: str | None) -> RunningServer: ...
 
@@ -71,7 +71,7 @@ _TOPIC: Final = "NAME[:PARTITIONS[:REPLICAS]]"
 
 
 def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
-    """Add the sub-command `broker`. Its parsed arguments have `run`."""
+    """Add the sub-command `broker`, and return its parser. In the parsed arguments, `run` is this module's `run`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "broker",
         help="run a Kafka-compatible cluster in one process, with real replication and time-outs",
@@ -118,7 +118,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         type=int,
         const=0,
         metavar="PORT",
-        help="serve control over HTTP on this port; without PORT or with 0, a free one. The first line is JSON then",
+        help="serve control over HTTP on PORT (without PORT or 0: a free port); the first line of output is then JSON",
     )
     parser.add_argument(
         "--clock",
@@ -138,7 +138,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace, others: Mapping[str, Serve]) -> int:
-    """Run a cluster until a signal. `others` maps options with a port (`window`) to the servers that they start."""
+    """Run a cluster until a signal. `others` maps options that take a port (`window`) to starters of their servers."""
     from abeyant.broker import Cluster
 
     servers = {"control": _serve_control, **others}
@@ -187,7 +187,7 @@ def run(args: argparse.Namespace, others: Mapping[str, Serve]) -> int:
 
 
 def _read_to_end(stop: threading.Event) -> None:
-    """Read standard input, and set `stop` at its end, or immediately if there is none."""
+    """Read standard input, and set `stop` at its end, or immediately if there is no standard input."""
     with suppress(OSError):
         while os.read(0, 1 << 16):
             pass
@@ -220,7 +220,7 @@ def _print_addresses(cluster: Cluster, args: argparse.Namespace, urls: Mapping[s
 
 def _host(text: str) -> str:
     if not text:
-        raise AbeyantError("--host is empty: give an address, or 0.0.0.0 for all")
+        raise AbeyantError("--host is empty: give an address, or 0.0.0.0 for all addresses")
     return text
 
 

@@ -1,10 +1,10 @@
-"""The controller: topics, brokers and settings; `leaders` has the partitions. One object, no consensus.
+"""The controller: topics, brokers and settings; `leaders` has the partitions. It is one object, without consensus.
 
-Changes are sent to the brokers as messages, as Kafka's controller does with its records. So a paused broker gets all
+Changes are sent to the brokers as messages, like the records of Kafka's controller. So a paused broker gets all
 changes later, in order.
 
-A paused broker sends no heartbeats. To model that, pausing starts a timer of `broker.session.timeout.ms`. When it
-expires, the broker is fenced: it leads no partition and is in no in-sync set until it is resumed.
+A paused broker sends no heartbeats. To model that, pausing starts a timer of `broker.session.timeout.ms`. When the
+timer expires, the broker is fenced: it leads no partition and is in no in-sync set until it is resumed.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class Controller:
         journal: Journal | None = None,
         credentials: Credentials | None = None,
     ) -> None:
-        """`brokers` are the ids of all brokers, started or not. With a `journal`, continue from its state.
+        """Create the controller of `brokers`, the ids of all brokers, started or not.
 
-        Every change is written to the journal before it is sent to brokers. Raises AbeyantError if a topic's settings
-        contradict the brokers'.
+        With a `journal`, continue from its state, and write every change to it before the change is sent to brokers.
+        Raises AbeyantError if a topic's settings contradict the brokers' settings.
         """
         self._brokers = brokers
         self._clock = clock
@@ -88,7 +88,7 @@ class Controller:
         self.leaders = Leaders(self.topics, self.by_id, self.members, brokers, self._store, network, settings, clock)
 
     def _restore(self) -> None:
-        """Read the journal. Partitions get a leader, with a new epoch, when their brokers register."""
+        """Restore the state from the journal. Partitions get a leader, in a new epoch, when their brokers register."""
         store = self._store
         self.cluster_id = store.cluster_id(self.cluster_id)
         self._next_producer = store.next_producer()
@@ -127,13 +127,13 @@ class Controller:
         self.leaders.left(broker)
 
     def start_session(self, broker: int) -> None:
-        """Start the session time-out of a paused broker."""
+        """Start the session time-out of a paused broker, after which the broker is fenced."""
         if broker in self.members and broker not in self._sessions:
             session: float = self._settings["broker.session.timeout.ms"] / 1000
             self._sessions[broker] = self._clock.timer.call_later(session, self.unregister, broker)
 
     def end_session(self, member: Member) -> None:
-        """Stop the session time-out of a resumed broker. Register it again if it was fenced."""
+        """Cancel the session time-out of a broker whose pause ends. Register the broker again if it was fenced."""
         self._cancel_session(member.id)
         if member.id not in self.members:
             self.register(member)
@@ -145,12 +145,12 @@ class Controller:
 
     @property
     def controller_id(self) -> int:
-        """Return the id that responses give for the controller: the lowest one of the live brokers."""
+        """Return the id that responses name as the controller's: the lowest id of the live brokers."""
         return self.leaders.controller_id
 
     @property
     def changes(self) -> int:
-        """Return the number of changes, which stands for the log end offset of a quorum."""
+        """Return the number of metadata changes, which DescribeQuorum shows as the log end offset."""
         return self._store.changes
 
     # -- topics
@@ -182,7 +182,10 @@ class Controller:
         validate_only: bool = False,
         quota: Record | None = None,
     ) -> Topic:
-        """Create a topic. A count of -1 means the default. Raises ApiError, also if the quota is exhausted."""
+        """Create a topic. For `partitions` and `replication`, -1 means the default.
+
+        With `validate_only`, only check the arguments. Raises ApiError, also if the client's `quota` is exhausted.
+        """
         check_name(name, self.topics)
         replicas = self._replicas_for(partitions, replication, assignments)
         topic = Topic(name, uuid.uuid4(), self.topic_settings(config))
@@ -223,7 +226,7 @@ class Controller:
         return {broker: self._settings.rack(broker) for broker in self.members}
 
     def topic_settings(self, config: Mapping[str, str | None]) -> TopicSettings:
-        """Return a topic's settings. Raises ApiError for an invalid one."""
+        """Return the settings of a topic with `config`. Raises ApiError for an invalid setting."""
         missing = next((name for name, value in config.items() if value is None), None)
         if missing is not None:
             raise ApiError(ErrorCode.invalid_config, f"Null value not supported for topic configs: {missing}")
@@ -249,7 +252,7 @@ class Controller:
         validate_only: bool,
         quota: Record | None = None,
     ) -> None:
-        """Add partitions to a topic, up to `count`. Raises ApiError, also if the quota is exhausted."""
+        """Add partitions to a topic, up to `count`. Raises ApiError, also if the client's `quota` is exhausted."""
         present = len(topic.partitions)
         if count == present:
             raise ApiError(ErrorCode.invalid_partitions, f"Topic already has {present} partition(s).")
@@ -285,7 +288,8 @@ class Controller:
     def configure(self, topic: Topic, config: Mapping[str, str | None]) -> None:
         """Replace the settings of a topic. Raises ApiError.
 
-        If they allow unclean leaders, elect them now. (Kafka looks for partitions without a leader every five minutes.)
+        If the new settings allow unclean leaders, elect a leader now for each partition that has none. (Kafka looks for
+        such partitions every five minutes.)
         """
         settings = self.topic_settings(config)
         self._store.put_settings(topic, settings)
@@ -295,7 +299,7 @@ class Controller:
         self.leaders.elect_missing(topic)
 
     def configure_brokers(self, broker: int | None, changes: Mapping[str, str]) -> None:
-        """Replace the dynamic settings of a broker, or with None those of all brokers. Raises ApiError."""
+        """Replace the dynamic settings of one broker, or with None the settings for all brokers. Raises ApiError."""
         self._store.put_broker_settings(broker, changes)
         self._settings.change(broker, changes)
         # Topics fall back on these. One message per broker for all its topics, before the client's next request.
@@ -307,7 +311,8 @@ class Controller:
     def update_features(self, updates: Iterable[Update], *, validate_only: bool) -> None:
         """Change the levels of features, all or none. Raises ApiError.
 
-        Eligible leader replicas, when they are enabled, need one `min.insync.replicas` for all brokers.
+        If eligible leader replicas are turned on, set one `min.insync.replicas` for all brokers, as Kafka does, and
+        remove the values of single brokers.
         """
         changed = self.features.update(updates, self.controller_id, validate_only=validate_only)
         if ELIGIBLE_REPLICAS in changed and self.features.level(ELIGIBLE_REPLICAS):

@@ -30,7 +30,7 @@ _PER_MECHANISM = (
     "sasl.server.callback.handler.class",
 )  # fmt: skip
 OAUTHBEARER_OPTIONS = ".oauthbearer.sasl.jaas.config"
-"""Suffix of the only `sasl.jaas.config` that has an effect here."""
+"""Suffix of the only `sasl.jaas.config` that has an effect in this broker."""
 _OF_TOKENS = (
     "The options of OAUTHBEARER's login module, by Kafka's names: what unsecured tokens need to have, or which "
     "authorities sign the certificate of the server of keys. A broker takes a change up when it starts."
@@ -51,7 +51,7 @@ class ConfigError(AbeyantError):
     """An unknown setting or an invalid value."""
 
     def __init__(self, message: str, kafka_message: str | None = None) -> None:
-        """`kafka_message` is Kafka's message, if ours differs."""
+        """Create the error. `kafka_message` is Kafka's message for it, if `message` differs."""
         super().__init__(message)
         self.kafka_message = message if kafka_message is None else kafka_message
 
@@ -70,7 +70,7 @@ class Definition:
     """The broker setting that is the default of a topic's or a group's setting."""
     text: str
     base: str | None = None
-    """The setting of all listeners, if this one is a single listener's."""
+    """For a setting of a single listener, the name of the same setting for all listeners; else None."""
 
     @property
     def dynamic(self) -> bool:
@@ -84,17 +84,17 @@ class Definition:
 
     @property
     def hidden(self) -> bool:
-        """Return whether DescribeConfigs shows it only if it is set."""
+        """Return whether DescribeConfigs shows the setting only if it is set."""
         return self.change in ("internal", "running")
 
     @property
     def unsupported(self) -> str | None:
-        """Return why only its default is supported; None if every valid value is."""
+        """Return the reason why only the default is supported; None if every valid value is supported."""
         return self.text[1:].strip() if self.text.startswith("!") else None
 
     @property
     def has_effect(self) -> bool:
-        """Return whether this broker does something with the setting."""
+        """Return whether the setting has an effect in this broker."""
         return bool(self.text) and self.unsupported is None
 
     @property
@@ -110,7 +110,7 @@ class Definition:
         return self.text or _NO_EFFECT
 
     def parse(self, text: str | None) -> Any:
-        """Return the typed value of a text, None for None. Raises ConfigError."""
+        """Return the typed value of a text, None for None. Raises ConfigError for an invalid value."""
         if text is None:
             return None
         value = self._typed(text.strip() if self.type != "password" else text)
@@ -120,7 +120,7 @@ class Definition:
         return value
 
     def show(self, text: str | None) -> str | None:
-        """Return a value as DescribeConfigs shows it: `TRUE` becomes `true`, and `5` of type double `5.0`."""
+        """Return a value as DescribeConfigs shows it: `TRUE` becomes `true`, and a double `5` becomes `5.0`."""
         value = self.parse(text)
         if isinstance(value, float):
             return text if text == self.default else _java_double(value)
@@ -183,7 +183,7 @@ class Definition:
 
 
 def duration_ms(text: str) -> int | None:
-    """Return an ISO 8601 duration of days, hours, minutes and seconds in ms; None if Java would refuse it."""
+    """Return an ISO 8601 duration of days, hours, minutes and seconds, in ms; None for a text that Java refuses."""
     match = _DURATION.fullmatch(text)
     if match is None:
         return None
@@ -227,9 +227,9 @@ def definitions(scope: Scope) -> dict[str, Definition]:
 
 
 def definition(scope: Scope, name: str) -> Definition:
-    """Return the definition of a setting, which may be a listener's: `listener.name.ssl.ssl.keystore.location`.
+    """Return the definition of a setting, or of a listener's setting: `listener.name.ssl.ssl.keystore.location`.
 
-    Raises ConfigError, with the nearest name, for an unknown setting.
+    Raises ConfigError, whose message suggests the nearest name, for an unknown setting.
     """
     settings = definitions(scope)
     if name in settings:
@@ -242,7 +242,7 @@ def definition(scope: Scope, name: str) -> Definition:
 
 
 def _base(name: str) -> str:
-    """Return a listener setting's name without the listener and the mechanism; "" for another setting."""
+    """Return the name of a listener's setting without the listener and the mechanism; "" for any other setting."""
     match = _LISTENER.fullmatch(name)
     if match is None:
         return ""

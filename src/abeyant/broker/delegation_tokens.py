@@ -23,9 +23,10 @@ _LATEST_MS: Final = 253_402_300_799_000  # the end of the year 9999, the last th
 
 
 class DelegationTokens:
-    """The delegation tokens, and their store. Use from the loop's thread only.
+    """The delegation tokens of a cluster. Use from the loop's thread only.
 
-    The store has no HMACs: as in Kafka, tokens become invalid once brokers have another secret, or none.
+    HMACs are not stored, but computed from `delegation.token.secret.key`. So tokens become invalid if brokers get
+    another secret or none, as in Kafka.
     """
 
     def __init__(self, credentials: Credentials, settings: Settings, store: MetadataStore, clock: Clock) -> None:
@@ -47,15 +48,15 @@ class DelegationTokens:
 
     @property
     def enabled(self) -> bool:
-        """Return whether tokens can be used: whether `delegation.token.secret.key` is set."""
+        """Return whether tokens can be used, which needs `delegation.token.secret.key`."""
         return self._secret is not None
 
     def all(self) -> list[DelegationToken]:
-        """Return all tokens, including those that have expired since the last scan."""
+        """Return all tokens, including tokens that have expired since the last scan."""
         return list(self._known.values())
 
     def create(self, requester: str, owner: str, renewers: tuple[str, ...], longest_ms: int) -> DelegationToken:
-        """Create a token that can be renewed for `longest_ms`, 0 or less for the default. Raises ApiError."""
+        """Create a token that can be renewed for `longest_ms` (0 or less: the default). Raises ApiError."""
         if self._secret is None:
             raise ApiError(ErrorCode.delegation_token_auth_disabled)
         now_ms = self._clock.now_ms()
@@ -70,7 +71,7 @@ class DelegationTokens:
         return token
 
     def renew(self, requester: str, key: bytes, period_ms: int) -> int:
-        """Renew a token for `period_ms`, 0 or less for the default. Raises ApiError.
+        """Renew a token for `period_ms` (0 or less: the default). `key` is the token's HMAC. Raises ApiError.
 
         Return the new expiry in ms since 1970.
         """
@@ -79,7 +80,7 @@ class DelegationTokens:
         return self._set_expiry(token, period_ms)
 
     def expire(self, requester: str, key: bytes, period_ms: int) -> int:
-        """Make a token expire in `period_ms`, or if negative remove it now. Raises ApiError.
+        """Make a token expire in `period_ms`; if negative, remove the token now. Raises ApiError.
 
         Return the expiry in ms since 1970.
         """
@@ -91,13 +92,13 @@ class DelegationTokens:
         return self._clock.now_ms()
 
     def close(self) -> None:
-        """Cancel the scan."""
+        """Cancel the next scan for expired tokens."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
 
     def _usable(self, requester: str, key: bytes) -> DelegationToken:
-        """Return the token with this HMAC that the requester may change. Raises ApiError."""
+        """Return the token with the HMAC `key`. Raises ApiError unless it exists and the requester may change it."""
         if self._secret is None:
             raise ApiError(ErrorCode.delegation_token_auth_disabled)
         token = next((one for one in self._known.values() if hmac.compare_digest(one.hmac, key)), None)

@@ -1,4 +1,4 @@
-"""The errors in responses."""
+"""The error that a request handler raises to send an error response."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INVALID_REQUEST = (
 
 
 class ApiError(Exception):
-    """An error for the client: Kafka's code, and a message if the API has a field for it."""
+    """An error to send to the client: Kafka's code, and a message, sent if the API's response has a field for it."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(code, message)

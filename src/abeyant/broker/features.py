@@ -1,6 +1,6 @@
 """The features of the cluster and their finalized levels (KIP-584), which UpdateFeatures changes.
 
-Kafka: `FeatureControlManager`, `QuorumFeatures`, `Feature`; the messages are theirs.
+Kafka: `FeatureControlManager`, `QuorumFeatures`, `Feature`; the messages are Kafka's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
 class Feature(NamedTuple):
-    """The levels that brokers support, and the one of a new cluster. Level 0 means that it is off."""
+    """A feature: the least and greatest level that brokers support, and a new cluster's level. Level 0 means off."""
 
     name: str
     least: int
@@ -46,7 +46,7 @@ _BY_NAME: Final = {feature.name: feature for feature in FEATURES}
 
 
 class Update(NamedTuple):
-    """A change of one feature."""
+    """A change of one feature's level."""
 
     name: str
     level: int
@@ -55,7 +55,7 @@ class Update(NamedTuple):
 
 
 class Features:
-    """The finalized levels. Use from the loop's thread only."""
+    """The finalized levels of a cluster's features. Use from the loop's thread only."""
 
     def __init__(self, store: MetadataStore) -> None:
         """Read the levels from `store`."""
@@ -74,7 +74,7 @@ class Features:
     def update(self, updates: Iterable[Update], controller: int, *, validate_only: bool) -> frozenset[str]:
         """Change levels, all or none. Return the names of the features that changed. Raises ApiError.
 
-        `controller` is the broker that messages name as the controller.
+        `controller` is the id of the broker that error messages name as the controller.
         """
         by_name = {change.name: change for change in updates}
         for change in by_name.values():
@@ -120,7 +120,7 @@ def _failed(reason: str) -> ApiError:
 
 
 def _metadata_downgrade(current: int, change: Update) -> str:
-    """Return the message that refuses an older metadata version: that of 4.3 changes the metadata itself."""
+    """Return Kafka's message for a downgrade of `metadata.version`, which is refused as it may delete metadata."""
     reason = (
         "Unsafe metadata downgrade is not supported in this version."
         if change.kind == UNSAFE_DOWNGRADE

@@ -1,4 +1,4 @@
-"""Settings of groups: Kafka's dynamic group configurations (KIP-848), whose defaults are broker settings.
+"""Settings of groups: Kafka's dynamic group configurations (KIP-848). Their defaults are broker settings.
 
 A group can have settings before it exists and after it is deleted. Kafka: `GroupConfig`.
 """
@@ -40,7 +40,10 @@ class GroupSettings:
         return dict(self._groups.get(group_id, {}))
 
     def value(self, group_id: str, name: str) -> Any:
-        """Return a group's typed value, by default the brokers'. Raises ConfigError for an unknown name. O(1)."""
+        """Return the typed value of a group's setting, by default the broker setting's value. O(1).
+
+        Raises ConfigError for an unknown name.
+        """
         text = self._groups[group_id].get(name) if group_id in self._groups else None
         if text is None and f"group.{name}" in definitions("broker"):
             return self._brokers[f"group.{name}"]
@@ -85,7 +88,10 @@ class GroupSettings:
         self._values = {key: value for key, value in self._values.items() if key[0] != group_id}
 
     def describe(self, group_id: str, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-        """Return what DescribeConfigs shows of a group, by default all settings. Ignores unknown names."""
+        """Return the settings `names` of a group, by default all, as DescribeConfigs shows them.
+
+        Unknown names are ignored.
+        """
         selected = definitions("group") if names is None else set(names)
         overrides = self.own(group_id)
         entries = []

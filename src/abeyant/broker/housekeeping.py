@@ -7,8 +7,8 @@
     expiry of idle producers          one interval after the        producer.id.expiration.check.interval.ms
                                       log was opened
 
-As in Kafka, `compact,delete` deletes nothing if the cleaner is off. A paused broker does none of this. The coordinators
-delete old groups and offsets (groups/shard.py) and transactional ids (transactions/shard.py).
+As in Kafka, a log with `compact,delete` loses no segments while the cleaner is off. A paused broker runs no task. The
+coordinators delete old groups and offsets (groups/shard.py) and transactional ids (transactions/shard.py).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Housekeeping:
         self._start_cleaner()
 
     def reconfigure(self) -> None:
-        """Restart the cleaner if one of its settings changed, as Kafka does. It runs at once."""
+        """Restart the cleaner if one of its settings changed, as Kafka does. The new cleaner runs at once."""
         now = self._cleaner_settings()
         if now != self._cleaner:
             self._cleaner = now
@@ -70,7 +70,7 @@ class Housekeeping:
         self._tasks[partition] = self._broker.timer.call_later(self._producer_interval, self._expire, partition)
 
     def remove(self, partition: Partition) -> None:
-        """Cancel a log's task."""
+        """Stop expiring a log's idle producers."""
         task = self._tasks.pop(partition, None)
         if task is not None:
             task.cancel()

@@ -1,7 +1,7 @@
-"""Leaders and in-sync sets: elect and reassign for the controller, and send the new states to brokers.
+"""Elect leaders, change in-sync sets and reassign partitions for the controller, and send the new states to brokers.
 
-Each change of a partition makes a new `PartitionState`. It is written to the journal, kept, and sent to the brokers
-that have or had a replica.
+Each change of a partition makes a new `PartitionState`. The state is written to the journal, kept, and sent to the
+brokers that have or had a replica.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Member(Receiver, Protocol):
-    """A broker registered with the controller. The methods are sent as messages, which a paused broker gets later."""
+    """A broker registered with the controller. Calls of its methods are messages, which a paused broker gets later."""
 
     id: int
 
@@ -33,7 +33,7 @@ class Member(Receiver, Protocol):
         """Apply the new state of a partition of which this broker has or had a replica."""
 
     def keep_only(self, topic_ids: frozenset[uuid.UUID]) -> None:
-        """Delete the replicas of all other topics. They were deleted while this broker was away."""
+        """Delete the replicas of topics not in `topic_ids`: these were deleted while this broker was away."""
 
     def forget_topic(self, topic: Topic) -> None:
         """Delete the replicas of a deleted topic."""
@@ -59,7 +59,10 @@ class Leaders:
         settings: Settings,
         clock: Clock,
     ) -> None:
-        """The controller changes `topics`, `by_id` and `members`: the registered, unfenced ones of `brokers`."""
+        """Share `topics`, `by_id` and `members` with the controller, which changes them.
+
+        `members` are the brokers of `brokers` that are registered and not fenced.
+        """
         self._topics = topics
         self._by_id = by_id
         self._members = members
@@ -73,11 +76,11 @@ class Leaders:
 
     @property
     def controller_id(self) -> int:
-        """Return the id that responses give for the controller: the lowest one of the live brokers."""
+        """Return the id that responses name as the controller's: the lowest id of the live brokers."""
         return min(self._members, default=NO_LEADER)
 
     def close(self) -> None:
-        """Cancel the timer of the preferred leaders."""
+        """Cancel the timer that elects preferred leaders."""
         if self._rebalance is not None:
             self._rebalance.cancel()
 
@@ -94,23 +97,23 @@ class Leaders:
                     self._network.send(member, member.apply_state, state, topic)
 
     def left(self, broker: int) -> None:
-        """Elect leaders without a broker that is stopping or fenced, and remove it from the in-sync sets."""
+        """Remove a broker that is stopping or fenced from the in-sync sets, and elect other leaders where it led."""
         for topic in self._topics.values():
             for state in list(topic.partitions):
                 if broker in state.isr:
                     self._try_put(state.shrink(broker, self._members, unclean=self._unclean(topic)), topic)
 
     def elect_missing(self, topic: Topic) -> None:
-        """Elect leaders of a topic's partitions that have none, where that is possible."""
+        """Elect a leader for each of a topic's partitions that has none, where a replica can lead."""
         for state in list(topic.partitions):
             if state.leader == NO_LEADER:
                 self._try_put(state.elect(self._members, unclean=self._unclean(topic)), topic)
 
     def alter_isr(self, state: PartitionState, isr: Iterable[int]) -> PartitionState | None:
-        """Change the in-sync set as proposed by a leader that knows `state`; return the new state.
+        """Change a partition's in-sync set to `isr`, as its leader proposes; return the new state.
 
-        Return None, and change nothing, if the leader's state is outdated or a fenced broker would join. Kafka:
-        AlterPartition.
+        `state` is the leader's view. Return None, and change nothing, if this view is outdated, a fenced broker would
+        join, or the change cannot be stored. Kafka: AlterPartition.
         """
         topic = self._by_id.get(state.topic_id)
         if topic is None:
@@ -130,7 +133,7 @@ class Leaders:
         return new_state
 
     def elect_preferred(self, state: PartitionState) -> PartitionState:
-        """Elect the preferred replica. Raises ApiError."""
+        """Elect the preferred replica, the first one, as leader. Raises ApiError."""
         topic = self._topics[state.topic]
         preferred = state.replicas[0]
         if state.leader == preferred:
@@ -171,7 +174,7 @@ class Leaders:
             self._rebalance = self._clock.timer.call_later(interval, self._rebalance_leaders)
 
     def _rebalance_leaders(self) -> None:
-        """Elect preferred replicas that are in sync again."""
+        """Elect the preferred replica of each partition in which it is in sync again."""
         for topic in self._topics.values():
             for state in list(topic.partitions):
                 preferred = state.replicas[0]
@@ -180,7 +183,7 @@ class Leaders:
         self._schedule_rebalance()
 
     def reassign(self, state: PartitionState, replicas: Sequence[int] | None, *, factor_may_change: bool) -> None:
-        """Reassign a partition to these brokers, or cancel its reassignment with None. Raises ApiError."""
+        """Reassign a partition to the brokers `replicas`, or with None cancel its reassignment. Raises ApiError."""
         topic = self._topics[state.topic]
         if replicas is None:
             self._put(state.cancel_reassignment(self._members, unclean=self._unclean(topic)), topic)
@@ -204,7 +207,7 @@ class Leaders:
         self.send(state, topic, old_state.replicas)
 
     def _try_put(self, state: PartitionState, topic: Topic) -> bool:
-        """Like `_put`, but log an error, as no client gets it. Return whether the state changed."""
+        """Call `_put`, but log an error instead of raising it, as no client waits. Return whether the state changed."""
         if topic.partitions[state.partition] is state:
             return False
         try:
@@ -222,6 +225,6 @@ class Leaders:
                 self._network.send(member, member.apply_state, state, topic)
 
     def _unclean(self, topic: Topic) -> bool:
-        """Return whether an out-of-sync replica may lead if no other is left, by the controller's settings."""
+        """Return whether the topic allows unclean leaders: out-of-sync replicas, if no in-sync replica can lead."""
         unclean: bool = topic.settings.value("unclean.leader.election.enable", self.controller_id)
         return unclean

@@ -1,7 +1,7 @@
 """Store the controller's metadata in its journal, if it has one: topics, partitions, settings, producer ids.
 
 Each change is written before it takes effect. So a smaller in-sync set is in the journal before anything is
-acknowledged without the replicas that left it (K1).
+acknowledged without the replicas that left the set (law K1).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PRODUCER_BLOCK = 1_000  # ids reserved at a time; a restart skips at most as ma
 
 
 class MetadataStore:
-    """The controller's metadata in a journal, if there is one. Methods that write raise ApiError if they fail."""
+    """The controller's metadata in a journal, if there is one. Methods that write raise ApiError for a disk error."""
 
     def __init__(self, journal: Journal | None) -> None:
         """Write to `journal`; with None, store nothing."""
@@ -49,7 +49,7 @@ class MetadataStore:
         return producer_id
 
     def reserve_producer_ids(self, producer_id: int) -> None:
-        """Reserve a producer id that is about to be allocated."""
+        """Reserve a block of producer ids if `producer_id`, about to be allocated, is the first of a block."""
         if producer_id % _PRODUCER_BLOCK == 0:
             self._put("producers", producer_id + _PRODUCER_BLOCK)
 
@@ -76,7 +76,7 @@ class MetadataStore:
         return sorted(states, key=lambda state: state.partition)
 
     def put_topic(self, topic: Topic) -> None:
-        """Store a new topic. Partitions first, so that a restart finds all of it or nothing."""
+        """Store a new topic. Its partitions are stored first, so that a restart finds the whole topic or nothing."""
         for state in topic.partitions:
             self.put_partition(state)
         self.put_settings(topic, topic.settings)
@@ -86,18 +86,18 @@ class MetadataStore:
         self._put(f"topic/{topic.name}", [str(topic.id), settings.own])
 
     def broker_settings(self) -> Iterator[tuple[int | None, dict[str, str]]]:
-        """Yield each broker's dynamic settings; those of all brokers have the id None."""
+        """Yield each broker's id and dynamic settings; the settings for all brokers have the id None."""
         if self._journal is not None:
             for key, settings in self._journal.items("settings/"):
                 broker = key.removeprefix("settings/")
                 yield int(broker) if broker else None, settings
 
     def put_broker_settings(self, broker: int | None, settings: Mapping[str, str]) -> None:
-        """Store the dynamic settings of a broker, or with None those of all brokers."""
+        """Store the dynamic settings of one broker, or with None the settings for all brokers."""
         self._put(f"settings/{'' if broker is None else broker}", dict(settings))
 
     def group_settings(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Yield the settings of each group."""
+        """Yield each group's id and settings."""
         if self._journal is not None:
             for key, settings in self._journal.items("group/"):
                 yield key.removeprefix("group/"), settings
@@ -107,7 +107,7 @@ class MetadataStore:
         self._put(f"group/{group_id}", dict(settings) or None)
 
     def client_metrics(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Yield the settings of each subscription to clients' metrics."""
+        """Yield the name and the settings of each subscription to clients' metrics."""
         if self._journal is not None:
             for key, settings in self._journal.items("client-metrics/"):
                 yield key.removeprefix("client-metrics/"), settings
@@ -117,7 +117,7 @@ class MetadataStore:
         self._put(f"client-metrics/{name}", dict(settings) or None)
 
     def quotas(self) -> Iterator[tuple[tuple[tuple[str, str | None], ...], dict[str, float]]]:
-        """Yield the quotas of each entity: its types and names."""
+        """Yield each entity, as pairs of a type and a name, with its quotas."""
         if self._journal is not None:
             for key, values in self._journal.items("quota/"):
                 yield tuple((kind, name) for kind, name in json.loads(key.removeprefix("quota/"))), values
@@ -127,7 +127,7 @@ class MetadataStore:
         self._put(f"quota/{json.dumps(entity)}", dict(values) or None)
 
     def credentials(self) -> Iterator[tuple[str, str, Credential]]:
-        """Yield the mechanism, the user and the SCRAM credential of each."""
+        """Yield every SCRAM credential, after its mechanism and its user."""
         if self._journal is not None:
             for key, (*parts, iterations) in self._journal.items("scram/"):
                 _, mechanism, user = key.split("/", 2)
@@ -135,7 +135,7 @@ class MetadataStore:
                 yield mechanism, user, Credential(salt, stored, server, iterations)
 
     def put_credential(self, mechanism: str, user: str, credential: Credential | None) -> None:
-        """Store a user's SCRAM credential; None removes it."""
+        """Store a user's SCRAM credential; None removes the stored credential."""
         value = None
         if credential is not None:
             value = [*(b64encode(part).decode() for part in credential[:3]), credential.iterations]
@@ -149,7 +149,7 @@ class MetadataStore:
                 yield DelegationToken(number, owner, requester, tuple(renewers), issued, expires, last, b"")
 
     def put_token(self, number: str, token: DelegationToken | None) -> None:
-        """Store a delegation token without its HMAC, which is computed from the secret; None removes it."""
+        """Store a delegation token without its HMAC, which is computed from the secret; None removes the token."""
         self._put(f"token/{number}", None if token is None else token[1:-1])
 
     def acls(self) -> Iterator[list[Any]]:

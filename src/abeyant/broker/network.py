@@ -1,8 +1,8 @@
 """Messages between brokers and the controller: in one process, in order, in the loop's thread.
 
-A message is delivered in the turn of the loop in which it was sent, after its sender has returned: so nothing is
-re-entered, and the messages of many connections are delivered together. A paused broker keeps them in its inbox; those
-to a stopped broker are lost.
+A message is delivered in the turn of the loop in which it was sent, after its sender has returned. So no code is
+re-entered, and the messages of many connections are delivered together. A paused broker keeps messages in its inbox;
+messages to a stopped broker are lost.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Receiver(Protocol):
     """The receiver of messages: a broker."""
 
     def run(self, action: Callable[..., object], *args: Any) -> None:
-        """Call `action` now; after the pause if paused; never if stopped."""
+        """Call `action(*args)` now. If the broker is paused, call it after the pause; if it is stopped, never."""
 
 
 class Network:
@@ -37,16 +37,16 @@ class Network:
         return not self._queue
 
     def send(self, receiver: Receiver, action: Callable[..., object], *args: Any) -> None:
-        """Have `receiver` run `action(*args)`. O(1)."""
+        """Queue a message: `receiver` will run `action(*args)`. O(1)."""
         self._queue.append((receiver, action, args))
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._turn)
 
     def send_last(self, receiver: Receiver, action: Callable[..., object], *args: Any) -> None:
-        """Have `receiver` run `action(*args)` after all pending messages, and those that they cause. O(1).
+        """Have `receiver` run `action(*args)` after all pending messages, and the messages that these cause. O(1).
 
-        Without pending messages it runs at once.
+        Without pending messages, run the action at once.
         """
         if self._queue:
             self._last.append((receiver, action, args))
@@ -54,7 +54,7 @@ class Network:
             receiver.run(action, *args)
 
     def settle(self) -> None:
-        """Deliver all messages, and those that they cause."""
+        """Deliver all pending messages, and all messages that these cause."""
         while self._queue or self._last:
             self._deliver(_TURN)
 

@@ -1,7 +1,7 @@
 """The controller's metadata of topics and partitions, and a partition's transitions, by KRaft's rules.
 
-A state is immutable; each change makes a new one with a greater partition epoch. During a reassignment a partition has
-its old and its new replicas; once all target replicas are in sync, the others are removed.
+A `PartitionState` is immutable; each change makes a new state with a greater partition epoch. During a reassignment a
+partition has its old and its new replicas. Once all target replicas are in sync, the other replicas are removed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_LEADER = -1
 
 
 class PartitionState(NamedTuple):
-    """A partition's metadata."""
+    """A partition's metadata: its replicas, in-sync set, leader and epochs."""
 
     topic: str
     topic_id: uuid.UUID
@@ -51,7 +51,7 @@ class PartitionState(NamedTuple):
     # -- leaders and in-sync sets
 
     def change(self, *, leader: int | None = None, isr: tuple[int, ...] | None = None) -> PartitionState:
-        """Return the state with another leader or in-sync set. A new leader starts a new epoch."""
+        """Return the state with another leader or in-sync set. A new leader starts a new leader epoch."""
         leader = self.leader if leader is None else leader
         return self._replace(
             leader=leader,
@@ -61,7 +61,7 @@ class PartitionState(NamedTuple):
         )
 
     def elect(self, alive: Container[int], *, unclean: bool) -> PartitionState:
-        """Return the state with a new leader, unchanged if no replica can lead. With `unclean` any live replica can."""
+        """Return the state with a live in-sync replica, or if `unclean` any live replica, as leader; else unchanged."""
         for broker in self.replicas:
             if broker in self.isr and broker in alive:
                 return self.change(leader=broker)
@@ -72,7 +72,7 @@ class PartitionState(NamedTuple):
         return self
 
     def shrink(self, broker: int, alive: Container[int], *, unclean: bool) -> PartitionState:
-        """Return the state without `broker` in the in-sync set, unless it is the last one there."""
+        """Return the state without `broker` as leader, and in the in-sync set unless it is the last one there."""
         isr = tuple(other for other in self.isr if other != broker) or self.isr
         if self.leader != broker:
             return self if isr == self.isr else self.change(isr=isr)
@@ -83,7 +83,7 @@ class PartitionState(NamedTuple):
     # -- reassignments
 
     def reassign(self, target: Sequence[int]) -> PartitionState:
-        """Return the state with a reassignment to `target`, which replaces any other."""
+        """Return the state with a reassignment to `target`, which replaces a reassignment in progress."""
         original = self.original
         removing = tuple(broker for broker in original if broker not in target)
         replicas = (*target, *removing)
@@ -96,7 +96,10 @@ class PartitionState(NamedTuple):
         )
 
     def cancel_reassignment(self, alive: Container[int], *, unclean: bool) -> PartitionState:
-        """Return the state before its reassignment. Raises ApiError if there is none, or no old replica is in sync."""
+        """Return the state with the replicas from before its reassignment.
+
+        Raises ApiError if no reassignment is in progress, or none of the old replicas is in sync.
+        """
         if not self.reassigning:
             raise ApiError(ErrorCode.no_reassignment_in_progress)
         replicas = self.original
@@ -121,7 +124,7 @@ class PartitionState(NamedTuple):
 
 
 class Topic:
-    """A topic with its partitions, by index, and its settings."""
+    """A topic with its settings, and the states of its partitions by index."""
 
     __slots__ = ("id", "name", "partitions", "settings")
 
@@ -133,5 +136,5 @@ class Topic:
 
     @property
     def internal(self) -> bool:
-        """Return whether only coordinators write to it."""
+        """Return whether only coordinators write to the topic."""
         return self.name in ("__consumer_offsets", "__transaction_state", "__share_group_state")

@@ -20,7 +20,7 @@ def place_replicas(
     """Return the replicas of `partitions` partitions, placed round robin; `first` is the index of the first.
 
     A partition's replicas are spread evenly over the `racks`, as far as these have enough brokers.
-    The lowest broker leads partition 0, so that tests know the leaders. (Kafka starts at a random one.)
+    The lowest broker leads partition 0, so that tests know the leaders. (Kafka starts at a random broker.)
     Raises ApiError for too few brokers, no partitions, or more than 10,000.
     """
     if partitions < 1:
@@ -50,7 +50,7 @@ def place_replicas(
 
 
 def _spread(brokers: list[int], replication: int, racks: Mapping[int, str | None]) -> tuple[int, ...]:
-    """Choose replicas: each time the first broker left on a least used rack. O(replication * brokers)."""
+    """Choose a partition's brokers: each time the first one left on the least used rack. O(replication * brokers)."""
     used: Counter[str | None] = Counter()
     chosen = []
     for _ in range(replication):
@@ -64,7 +64,10 @@ def _spread(brokers: list[int], replication: int, racks: Mapping[int, str | None
 def check_assignments(
     partitions: int, replication: int, assignments: Mapping[int, Sequence[int]], registered: Collection[int]
 ) -> list[tuple[int, ...]]:
-    """Return a client's manual assignments. Raises ApiError if they are invalid, or unless both numbers are -1."""
+    """Return a client's manual assignments by partition index.
+
+    Raises ApiError if an assignment is invalid, or `partitions` or `replication` is not -1.
+    """
     if replication != -1:
         raise ApiError(
             ErrorCode.invalid_request,
@@ -114,7 +117,7 @@ def check_replicas(replicas: Sequence[int], registered: Collection[int], size: i
 
 
 def check_name(name: str, existing: Collection[str]) -> None:
-    """Raise ApiError if a new topic's name is invalid, exists, or collides with an existing one."""
+    """Raise ApiError if a new topic's name is invalid, exists, or collides with an existing topic's name."""
     complaint = invalid_name(name)
     if complaint is not None:
         raise ApiError(ErrorCode.invalid_topic_exception, complaint)
@@ -127,7 +130,7 @@ def check_name(name: str, existing: Collection[str]) -> None:
 
 
 def invalid_name(name: str) -> str | None:
-    """Return why a topic name is invalid, with Kafka's message; None for a valid name."""
+    """Return Kafka's message for an invalid topic name; None for a valid name."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):

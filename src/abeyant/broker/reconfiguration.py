@@ -1,6 +1,6 @@
 """Check that broker settings do not contradict each other, and refuse the changes that Kafka refuses at run time.
 
-Kafka: `KafkaConfig.validateValues`, and the `BrokerReconfigurable`s; the messages are theirs.
+Kafka: `KafkaConfig.validateValues`, and the `BrokerReconfigurable`s; the messages are Kafka's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from abeyant.broker.definitions import SHARED_BY_LISTENERS, ConfigError, Definition, definition
 
 Values = Callable[[str], Any]
-"""Returns a setting's typed value; for times with several units, in ms."""
+"""A function that returns a setting's typed value; for a time with settings in several units, the value in ms."""
 
 _OVERRIDES = "max.connections.per.ip.overrides"
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
@@ -67,7 +67,7 @@ def _check_connections(values: Values) -> None:
 
 @lru_cache(16)
 def overrides(text: str) -> dict[str, int]:
-    """Return the limit of each address in `host:number,...`. Raises ConfigError for a host without an address."""
+    """Return the limits in `host:number,...` by address. Raises ConfigError for a host without an address."""
     limits = {}
     for host, number in _pairs(_OVERRIDES, text):
         address = address_of(host)
@@ -78,7 +78,7 @@ def overrides(text: str) -> dict[str, int]:
 
 
 def address_of(host: str) -> str | None:
-    """Return a host's address; None if it has none or its name is invalid. Blocks on the name server."""
+    """Return a host's address; None if the host has none or its name is invalid. Blocks on the name server."""
     try:
         return socket.gethostbyname(host)
     except (OSError, UnicodeError, TypeError):  # for a label that is empty or too long, and for a null byte
@@ -117,7 +117,7 @@ def check_change(before: Values, after: Values) -> None:
     ):
         _check_local(name, after(name), total_name, after(total_name))
     if after("listeners") != before("listeners"):
-        raise ConfigError("listeners: cannot change while the broker runs")
+        raise ConfigError("listeners cannot be changed while the broker runs: restart it with other listeners")
     if not set(after("metric.reporters")) <= {definition("broker", "metric.reporters").default}:
         raise _refusal(
             "Validation of dynamic config update of Set(metric.reporters) failed with class class "
@@ -128,10 +128,10 @@ def check_change(before: Values, after: Values) -> None:
 def check_listener(
     listener: str, before: Mapping[str, str], after: Mapping[str, str], started: Mapping[str, str]
 ) -> None:
-    """Raise ConfigError if a setting of all listeners changes while this listener has its own settings.
+    """Raise ConfigError if a setting of all listeners changes, and settings of this listener alone have changed.
 
     Kafka: `DynamicListenerConfig`. Connection limits may change at any time. The mappings are one broker's settings as
-    texts, `started` those that it started with.
+    texts: `before` and `after` the change, and at the broker's start (`started`).
     """
     prefix = f"listener.name.{listener.lower()}."
     shared = {
@@ -158,7 +158,7 @@ def _is_for_listeners(setting: Definition) -> bool:
 
 
 def _check_local(name: str, local: int, total_name: str, limit: int) -> None:
-    """Raise ConfigError if `local` exceeds `limit`, that of all tiers. -2 means the same as `limit`, -1 no limit."""
+    """Raise ConfigError if `local` exceeds `limit`, the limit for all tiers. -2 means equal to `limit`, -1 no limit."""
     if limit < 0 or local == -2:
         return
     invalid = f"Invalid value {local} for configuration {name}:"
@@ -174,6 +174,6 @@ def _require(condition: object, reason: str) -> None:
 
 
 def _refusal(reason: str) -> ConfigError:
-    """Return the error in the form in which Kafka wraps those of a `BrokerReconfigurable`."""
+    """Return an error whose Kafka message is wrapped as Kafka wraps the errors of a `BrokerReconfigurable`."""
     error = f"org.apache.kafka.common.config.ConfigException: {reason}"
     return ConfigError(reason, f"Invalid value {error} for configuration Invalid dynamic configuration")

@@ -1,7 +1,7 @@
-"""Write Kafka's request log: a line per request once its response is sent. `abeyant analyze` and `model` read it.
+"""Write Kafka's request log: a line per request once its response is sent. `abeyant analyze` and `model` read the log.
 
-The format is that of Kafka's `RequestChannel.updateRequestMetrics` and its logger `kafka.request.logger` at DEBUG. Each
-broker writes its own file, since a line does not name the broker.
+The format is the output of Kafka's `RequestChannel.updateRequestMetrics`, whose logger is `kafka.request.logger` at
+DEBUG. Each broker writes its own file, since a line does not name the broker.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class RequestLog:
-    """Writes each broker's `broker-N/kafka-request.log` below a directory. Use from the loop's thread only."""
+    """The writer of each broker's `broker-N/kafka-request.log` below a directory. Use from the loop's thread only."""
 
     def __init__(self, directory: Path) -> None:
         """Create the directory. Raises AbeyantError if it is not writable."""
@@ -65,7 +65,7 @@ class RequestLog:
         self._broken = False
 
     def log_response(self, call: Call, response: Any) -> None:
-        """Write a line for a client's request; `response` is None if none is sent."""
+        """Write a line for a client's request; `response` is None if no response is sent."""
         request = call.sent
         if call.connection.login is not None or call.api.name == "SaslAuthenticate":
             return  # Kafka logs no requests of the authentication, which have the password
@@ -205,7 +205,7 @@ def _codec(key: int, version: int) -> Codec:
 
 
 def _redact_secrets(form: Any) -> None:
-    """Redact HMACs, salts and salted passwords, with which clients authenticate. Kafka logs them."""
+    """Redact HMACs, salts and salted passwords in `form`, as they are credentials. Kafka logs their values."""
     if isinstance(form, list):
         for item in form:
             _redact_secrets(item)
@@ -218,7 +218,7 @@ def _redact_secrets(form: Any) -> None:
 
 
 def _redact_settings(request_form: dict[str, Any]) -> None:
-    """Redact the values of secret and of unknown settings. Kafka: `KafkaConfig.loggableValue`."""
+    """Redact the values of secret and of unknown settings in `request_form`. Kafka: `KafkaConfig.loggableValue`."""
     for resource in request_form["resources"]:
         kind = resource["resourceType"]
         settings = definitions(_SCOPES[kind]) if kind in _SCOPES else {}

@@ -18,7 +18,7 @@ _NAMES: Final = {number: name for name, number in SCRAM.items()}
 
 
 class ScramUsers:
-    """The SCRAM credentials, and their store. Use from the loop's thread only."""
+    """The SCRAM credentials of a cluster, in memory and in the store. Use from the loop's thread only."""
 
     def __init__(self, credentials: Credentials, store: MetadataStore) -> None:
         """Read the stored credentials into `credentials`."""
@@ -28,7 +28,7 @@ class ScramUsers:
             credentials.of(mechanism)[user] = credential
 
     def alter(self, deletions: Iterable[Any], upsertions: Iterable[Any]) -> dict[str, ApiError | None]:
-        """Delete, add and replace credentials. Return each user's error, or None; it does not affect other users."""
+        """Delete, add and replace credentials. Return each user's error, or None. Errors do not affect other users."""
         changes: dict[str, tuple[str, Credential | None]] = {}
         errors: dict[str, ApiError | None] = {}
         for alteration, removes in (

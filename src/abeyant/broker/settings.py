@@ -1,8 +1,8 @@
 """Settings by Kafka's names: static, dynamic and default values.
 
-Lookup order: the topic's own value; the broker's dynamic value; that of all brokers; the static value, with which the
-cluster was started; Kafka's default. A topic setting falls back on the broker setting for it (`retention.ms` on
-`log.retention.ms`), and so does a group setting (group_settings.py).
+Lookup order: the topic's own value; the broker's dynamic value; the dynamic value for all brokers; the static value,
+with which the cluster was started; Kafka's default. A topic setting falls back on the broker setting for it
+(`retention.ms` on `log.retention.ms`), and so does a group setting (group_settings.py).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Synonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """A setting as in DescribeConfigs."""
+    """A setting as DescribeConfigs shows it."""
 
     name: str
     value: str | None  # None if it is not set, or secret
@@ -83,7 +83,7 @@ class Settings:
             return self.value(name)
 
     def value(self, name: str, broker: int | None = None) -> Any:
-        """Return the typed value for one broker, or with None for all. Raises ConfigError. O(1)."""
+        """Return the typed value for one broker, or with None for all brokers. Raises ConfigError. O(1)."""
         key = name, broker
         if key not in self._values:
             self._values[key] = definition("broker", name).parse(self._text(name, broker))
@@ -95,7 +95,7 @@ class Settings:
         return rack
 
     def of_listener(self, name: str, listener: str, broker: int | None = None) -> Any:
-        """Return a setting's typed value for a listener: the listener's own, else the one for all listeners."""
+        """Return a setting's typed value for a listener: the listener's own value, else the value for all listeners."""
         listener_value = self.value(f"listener.name.{listener.lower()}.{name}", broker)
         return self.value(name, broker) if listener_value is None else listener_value
 
@@ -112,7 +112,7 @@ class Settings:
         }
 
     def synonyms(self, name: str, broker: int | None) -> tuple[Synonym, ...]:
-        """Return all values of a setting, the effective one first, including its names in other units."""
+        """Return all values of a setting, the effective value first, with values under its names in other units."""
         names = _synonyms(name)
         synonyms = [
             Synonym(synonym_name, text, source)
@@ -129,15 +129,15 @@ class Settings:
         self._values.clear()
 
     def names_of(self, broker: int) -> set[str]:
-        """Return the names of the settings that were changed for a broker, or for all, while brokers ran."""
+        """Return the names of settings that were changed while brokers ran, for this broker or for all brokers."""
         return {*self._all_brokers, *self._brokers.get(broker, {})}
 
     def dynamic(self, broker: int | None) -> dict[str, str]:
-        """Return the dynamic settings of one broker, or with None those of all brokers."""
+        """Return the dynamic settings of one broker, or with None the settings for all brokers."""
         return dict(self._all_brokers if broker is None else self._brokers.get(broker, {}))
 
     def check_change(self, broker: int | None, changes: Mapping[str, object]) -> Settings:
-        """Return the settings after replacing the dynamic ones of a broker, or with None those of all, by `changes`.
+        """Return a copy in which `changes` replace the dynamic settings of one broker, or with None of all brokers.
 
         Raises ConfigError if Kafka would refuse the change.
         """
@@ -161,7 +161,7 @@ class Settings:
         return after
 
     def _after(self, broker: int | None, texts: dict[str, str]) -> Settings:
-        """Return the settings with `texts` as the dynamic ones of a broker, or with None of all brokers."""
+        """Return a copy with `texts` as the dynamic settings of one broker, or with None of all brokers."""
         after = copy(self)
         after._values = {}
         if broker is None:
@@ -171,17 +171,17 @@ class Settings:
         return after
 
     def change(self, broker: int | None, changes: Mapping[str, object]) -> None:
-        """Replace the dynamic settings of a broker, or with None those of all brokers. Raises like `check_change`."""
+        """Replace the dynamic settings of one broker, or with None the settings for all. Raises ConfigError."""
         after = self.check_change(broker, changes)
         self._all_brokers, self._brokers = after._all_brokers, after._brokers
         self._values.clear()
 
     def for_topic(self, own: Mapping[str, object]) -> TopicSettings:
-        """Return a topic's settings, with these as defaults. Raises ConfigError."""
+        """Return a topic's settings: `own`, with the brokers' settings as defaults. Raises ConfigError."""
         return TopicSettings(self, own)
 
     def milliseconds(self, name: str, broker: int | None = None) -> int:
-        """Return a time with settings in several units, in ms; -1 for no limit."""
+        """Return the value in ms of a time that has settings in several units; -1 for no limit."""
         for unit, factor in _UNITS[name]:
             value: int | None = self.value(unit, broker)
             if value is not None:
@@ -192,9 +192,9 @@ class Settings:
         return lambda name: self.milliseconds(name, broker) if name in _UNITS else self.value(name, broker)
 
     def describe(self, broker: int | None, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-        """Return what DescribeConfigs shows of a broker; with None, the dynamic settings of all brokers.
+        """Return a broker's settings as DescribeConfigs shows them; with None, the dynamic settings for all brokers.
 
-        Ignores unknown names, as Kafka does.
+        `names` selects settings. Unknown names are ignored, as in Kafka.
         """
         dynamic = {*self._all_brokers, *self._brokers.get(broker if broker is not None else -1, {})}
         candidates = [
@@ -221,10 +221,10 @@ class Settings:
 
 
 class TopicSettings:
-    """A topic's settings, which fall back on a broker's, or on those of all brokers."""
+    """A topic's own settings, with the settings of one broker, or of all brokers, as defaults."""
 
     def __init__(self, brokers: Settings, own: Mapping[str, object]) -> None:
-        """`own` are the topic's settings. Raises ConfigError for a name or value that Kafka would refuse."""
+        """Check and keep the topic's `own` settings. Raises ConfigError for a name or value that Kafka would refuse."""
         self.own = texts_of(own)
         self._brokers = brokers
         for name, text in self.own.items():
@@ -260,12 +260,15 @@ class TopicSettings:
             "segment_bytes": self["internal.segment.bytes"] or self.value("segment.bytes", broker),
             "producer_expiration_ms": self._brokers.value("producer.id.expiration.ms", broker),
         }
-        # Of the others the names are the same, with underscores for dots.
+        # The other fields have the settings' names, with underscores for dots.
         others = (field.name for field in fields(LogConfig) if field.init and field.name not in values)
         return LogConfig(**values, **{name: self.value(name.replace("_", "."), broker) for name in others})
 
     def describe(self, names: Iterable[str] | None = None, broker: int | None = None) -> list[ConfigEntry]:
-        """Return what one broker's DescribeConfigs shows of the topic. Ignores unknown names."""
+        """Return the topic's settings as one broker's DescribeConfigs shows them.
+
+        `names` selects settings. Unknown names are ignored.
+        """
         selected = definitions("topic") if names is None else set(names)
         return [
             self._describe(setting, broker)
@@ -288,7 +291,7 @@ class TopicSettings:
 
 
 def _check_start(setting: Definition, text: str) -> None:
-    """Raise ConfigError for a static setting that is invalid, dynamic only, or not supported here."""
+    """Raise ConfigError for a static setting that is invalid, dynamic only, or not supported by this broker."""
     value = setting.parse(text)
     base = setting.base or setting.name
     if setting.change == "running":
@@ -297,7 +300,7 @@ def _check_start(setting: Definition, text: str) -> None:
         )
     supported = {"authorizer.class.name": AUTHORIZER, "replica.selector.class": REPLICA_SELECTOR}.get(base)
     if supported is not None and value not in ("", supported):
-        raise ConfigError(f"{setting.name}={text} is not there: leave it out, or use {supported}")
+        raise ConfigError(f"{setting.name}={text} is not supported: leave it out, or use {supported}")
     # Kafka's default of "listeners" is not ours: a cluster without it listens on free ports.
     is_default = base != "listeners" and value == setting.parse(definition("broker", base).default)
     if setting.unsupported is not None and not is_default:
@@ -311,7 +314,7 @@ def _refuse(reason: str, names: list[str]) -> None:
 
 
 def _synonyms(name: str) -> tuple[str, ...]:
-    """Return all names of a setting's value, including this one."""
+    """Return all names under which a setting's value can be set, including `name`."""
     for units in _UNITS.values():
         names = tuple(unit for unit, _ in units)
         if name in names and name != "log.flush.scheduler.interval.ms":
@@ -328,7 +331,7 @@ def _defaults() -> dict[str, str]:
 def entry_of(
     definition: Definition, text: str | None, synonyms: tuple[Synonym, ...], *, read_only: bool
 ) -> ConfigEntry:
-    """Return what DescribeConfigs shows of a setting with this value. The first synonym is its source."""
+    """Return a setting with the value `text` as DescribeConfigs shows it. The first synonym has the value's source."""
     visible_synonyms = tuple(synonym._replace(value=None) if definition.sensitive else synonym for synonym in synonyms)
     return ConfigEntry(
         definition.name,
@@ -343,10 +346,10 @@ def entry_of(
 
 
 def from_python(settings: Mapping[str, object]) -> dict[str, str]:
-    """Return settings by Kafka's names, from names with dots or underscores: `min_insync_replicas`.
+    """Return the settings' texts by Kafka's names; given names may have dots or underscores: `min_insync_replicas`.
 
     Only listeners' settings have underscores in Kafka: names such as `listener.name.sasl_ssl.ssl.client.auth` stay.
-    Raises ConfigError for a setting with both spellings, and for None.
+    Raises ConfigError for a setting that is given in both spellings, and for the value None.
     """
     texts: dict[str, str] = {}
     for key, value in settings.items():
@@ -360,7 +363,7 @@ def from_python(settings: Mapping[str, object]) -> dict[str, str]:
 
 
 def texts_of(settings: Mapping[str, object]) -> dict[str, str]:
-    """Return values as Kafka writes them: `true` for True, and lists joined by commas."""
+    """Return the settings' values as texts in Kafka's form: `true` for True, and lists joined by commas."""
     return {name: _text(value) for name, value in settings.items()}
 
 

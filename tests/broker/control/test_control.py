@@ -193,7 +193,7 @@ def test_a_wait_for_a_fault_that_has_ended_is_over_at_once(kafka: Cluster, http:
     found.append(http("GET", f"/faults/{fault['id']}/wait?timeout=600"))
     once = http.done("POST", "/faults", {"action": "drop", "api": "Produce", "times": 1})
     for status, answer in found:
-        assert (status, "no more can come: 0 of 1 hits of <Fault: counted: Produce, ended>" in answer["error"]) == (
+        assert (status, "with too few hits: 0 of 1 hits of <Fault: counted: Produce, ended>" in answer["error"]) == (
             409, True,
         )  # fmt: skip
     assert len(found) == 2

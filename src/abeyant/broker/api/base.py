@@ -1,4 +1,4 @@
-"""The base of the cluster's API: its parts, its loop, and lookups of brokers, topics and partitions."""
+"""Base class of the cluster's API: its brokers and settings, calls into its loop, and lookups by name or number."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class BaseCluster:
     def _settled(self, action: Callable[..., T], *args: Any) -> T:
         """Deliver the messages between brokers, then call `action` in the loop's thread. Not for users.
 
-        So every request that was answered has taken effect on all brokers: after a commit, its markers are written.
+        So every request with a response has taken effect on all brokers: a transaction that committed has its markers.
         """
 
         def act() -> T:
@@ -64,7 +64,7 @@ class BaseCluster:
         return self._on_loop(act)
 
     def _waiting_now(self, kind: str | None, client_id: str | None) -> list[Waiting]:
-        """Return the pending requests, of one purgatory and client if given. Not for users."""
+        """Return the pending requests, oldest first; if given, only of one kind and one client. Not for users."""
         rows = [
             operation.describe(broker.id)
             for broker in self.brokers.values()
@@ -110,7 +110,7 @@ class BaseCluster:
 def settled(
     method: Callable[Concatenate[ClusterT, P], T],
 ) -> Callable[Concatenate[ClusterT, P], T]:
-    """Run a method in the loop's thread, once the messages between brokers are delivered. From any thread."""
+    """Let any thread call a method: deliver the messages between brokers, then run it in the loop's thread."""
 
     @wraps(method)
     def run(self: ClusterT, /, *args: P.args, **kwargs: P.kwargs) -> T:

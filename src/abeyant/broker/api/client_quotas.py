@@ -1,4 +1,4 @@
-"""Set client quotas, which no client for Python can. Use from the loop's thread only."""
+"""Set client quotas, for which Kafka's Python clients have no method. Use from the loop's thread only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KNOWN = (PRODUCE, FETCH, REQUEST, MUTATION, CONNECTION)
 def set_quotas(
     cluster: BaseCluster, quotas: Mapping[str, float | None], user: str | None, client_id: str | None, ip: str | None
 ) -> None:
-    """Set quotas of an entity, or remove those that are None. Raises AbeyantError, and changes nothing then."""
+    """Set an entity's quotas; the value None removes a quota. If AbeyantError is raised, nothing has changed."""
     if not isinstance(quotas, Mapping):
         raise AbeyantError(f"quotas must be a dict of names and numbers, not {quotas!r}")
     for name, value in quotas.items():

@@ -49,7 +49,7 @@ Written = Record  # its former name
 
 
 def topic_settings(name: str, partitions: int, replicas: int, config: Mapping[str, object] | None) -> dict[str, str]:
-    """Return a new topic's settings in Kafka's form. Raises AbeyantError for an invalid name, number or setting."""
+    """Return a new topic's settings as Kafka's names and texts. Raises AbeyantError for an invalid argument."""
     check_text("the topic's name", name)
     for parameter, number in (("partitions", partitions), ("replicas", replicas)):
         if type(number) is not int:
@@ -83,8 +83,8 @@ class ClusterApi(ContentsApi, Outages):
     ) -> None:
         """Create a topic. `replicas` is its replication factor: by default three, or the number of brokers if fewer.
 
-        Broker 1 leads partition 0, broker 2 partition 1, and so on. `config` has the topic's settings (a
-        cluster's `settings` are the brokers'), by Kafka's names with dots or underscores.
+        Broker 1 leads partition 0, broker 2 partition 1, and so on. `config` has settings of the topic, not of
+        brokers, by Kafka's names with dots or underscores.
         Raises AbeyantError if the topic exists, if a setting is invalid, or with too few brokers.
         """
         replication_factor = min(3, len(self.brokers)) if replicas is None else replicas
@@ -132,10 +132,10 @@ class ClusterApi(ContentsApi, Outages):
     ) -> list[Record]:
         """Return the records of a topic, or of one partition, as a consumer would see them, by partition and offset.
 
-        `isolation` is a consumer's: with "read_committed", stop at the first open transaction and skip aborted ones.
-        With `beyond_high_watermark`, include records that the leader has and some in-sync replica lacks. Raises
-        AbeyantError for an unknown topic or partition, and for one without a leader that runs; ValueError for another
-        isolation, or for read_committed together with `beyond_high_watermark`.
+        `isolation` is like a consumer's `isolation.level`: with "read_committed", stop at the first open transaction
+        and skip the records of aborted transactions. With `beyond_high_watermark`, include records that the leader has
+        and some in-sync replica lacks. Raises AbeyantError for an unknown topic or partition, or a partition without a
+        running leader; ValueError for an unknown `isolation`, or read_committed with `beyond_high_watermark`.
         """
         committed = reads_committed(isolation, beyond_high_watermark)
         return self._records(topic, partition, beyond_high_watermark, committed)
@@ -149,7 +149,7 @@ class ClusterApi(ContentsApi, Outages):
         """
         topic_state = self._topic_named(topic)
         if "compact" not in topic_state.settings["cleanup.policy"]:
-            raise AbeyantError(f"topic {topic!r} has no cleanup.policy=compact")
+            raise AbeyantError(f"cannot compact topic {topic!r}: its cleanup.policy does not include compact")
         for state in topic_state.partitions:
             leading(self, topic, state.partition, "compact")
         for broker in self.brokers.values():
@@ -171,7 +171,7 @@ class ClusterApi(ContentsApi, Outages):
 
     @settled
     def resume(self, broker: int) -> None:
-        """Resume a paused broker, which first handles what arrived meanwhile. Do nothing if it is running."""
+        """Resume a paused broker, which first handles what arrived during the pause. Do nothing if it is running."""
         self._broker_named(broker).resume()
         self.network.settle()
 
@@ -191,9 +191,9 @@ class ClusterApi(ContentsApi, Outages):
 
     @settled
     def start(self, broker: int) -> None:
-        """Start a stopped broker again, on the same port. Raises AbeyantError if the port is taken.
+        """Start a stopped broker again, on the same port. Raises AbeyantError if it is running or the port is taken.
 
-        The cluster itself is started by `with` or `open`.
+        To start the whole cluster, use `with` or `open`.
         """
         if not self._broker_named(broker).stopped:
             raise AbeyantError(f"broker {broker} is running: stop it first")
@@ -220,7 +220,7 @@ class ClusterApi(ContentsApi, Outages):
     ) -> Fault:
         """Handle matching requests `seconds` after they arrive, on the cluster's clock. Arguments as for `fail`.
 
-        Until then `waiting` lists them by the API's name.
+        Until then `waiting` lists the delayed requests; their kind is the API's name.
         """
         return self._faults.delay(Target(api, **where), seconds, times, nth)
 
@@ -229,8 +229,8 @@ class ClusterApi(ContentsApi, Outages):
     ) -> Fault:
         """Throttle the clients of matching requests, as an exceeded quota does (KIP-219). Arguments as for `fail`.
 
-        The request gets its response at once, with `seconds` as `throttle_time_ms`; a fetch gets no records. Then
-        no request of that connection is read for `seconds` on the cluster's clock: `waiting("Throttle")` lists it.
+        The request gets its response at once, with `seconds` as `throttle_time_ms`; a fetch gets no records. Then no
+        request is read from its connection for `seconds` on the cluster's clock: `waiting("Throttle")` lists the pause.
         """
         return self._faults.throttle(Target(api, **where), seconds, times, nth)
 
@@ -247,7 +247,7 @@ class ClusterApi(ContentsApi, Outages):
         """Close the connection of matching requests, without handling them. Arguments as for `fail`.
 
         With `response`, handle the request and drop its response, which looks the same to the client.
-        A simulation plans the same faults: `KINDS` calls this one "lose", and with `response` "lose answer".
+        In the plan of a simulation, this fault is of the kind "lose", or "lose answer" with `response` (see `KINDS`).
         """
         return self._faults.drop(Target(api, **where), response, times, nth)
 
@@ -284,9 +284,9 @@ class ClusterApi(ContentsApi, Outages):
     def waiting(self, kind: str | None = None, *, client_id: str | None = None) -> list[Waiting]:
         """Return the pending requests, oldest first: produces, fetches, followers' fetches and so on.
 
-        `kind` is the name of a purgatory, for instance "Produce"; by default all, of any client. Requests
-        that a fault delays, or that have arrived at a paused broker, are pending too (`Waiting.held_by`); their kind is
-        the API's name.
+        `kind` is the name of a purgatory, for instance "Produce". By default, return the requests of all kinds and all
+        clients. Requests that a fault delays, or that have arrived at a paused broker, are pending too
+        (`Waiting.held_by`); their kind is the API's name.
         """
         self._require_kind(kind)
         check_choice("client_id", client_id)
@@ -298,8 +298,8 @@ class ClusterApi(ContentsApi, Outages):
     ) -> list[Waiting]:
         """Block until at least `count` requests are pending, and return them. Use it before advancing a held clock.
 
-        Raises TimeoutError after `timeout` seconds of real time, and AbeyantError once the cluster closes. In an event
-        loop, or in a notebook, which has one: `await asyncio.to_thread(kafka.until_waiting, "Produce")`.
+        Raises TimeoutError after `timeout` seconds of real time, and AbeyantError if the cluster closes. In a coroutine
+        or a notebook, write `await asyncio.to_thread(kafka.until_waiting, "Produce")`.
         """
         self._require_kind(kind)
         check_choice("client_id", client_id)
@@ -320,8 +320,8 @@ class ClusterApi(ContentsApi, Outages):
             pass
         else:
             raise AbeyantError(
-                "until_waiting blocks, so it cannot be called in an event loop, nor in a notebook, which has one: "
-                f"await asyncio.to_thread(kafka.until_waiting, {kind!r})"
+                "until_waiting blocks, so it cannot be called in an event loop or a notebook: "
+                f"write await asyncio.to_thread(kafka.until_waiting, {kind!r})"
             )
         self._settled(begin)
         try:
@@ -336,7 +336,7 @@ class ClusterApi(ContentsApi, Outages):
                 self._on_loop(self._remove_awaited, awaited)
 
     def readings(self) -> Iterator[Reading]:
-        """Return the metrics, for `abeyant.metrics.Collector`. From any thread, without waiting for the loop."""
+        """Return the cluster's metrics, for `abeyant.metrics.Collector`. Thread-safe; does not wait for the loop."""
         from abeyant.broker.api.readings import cluster_readings
 
         return cluster_readings(self, len(self._faults.active))
@@ -344,7 +344,7 @@ class ClusterApi(ContentsApi, Outages):
     # -- inside, in the loop's thread
 
     def _end_waits(self) -> None:
-        """End the blocked calls of `until_waiting` and of `Fault.wait`: the cluster closes."""
+        """End the blocked calls of `until_waiting` and `Fault.wait` with an AbeyantError, as the cluster closes."""
         awaited, self._awaited = self._awaited, []
         for kind, number, client_id, future in awaited:
             pending = f"{len(self._waiting_now(kind, client_id))} of {number} requests were pending in {kind}"
@@ -379,7 +379,7 @@ class ClusterApi(ContentsApi, Outages):
         if kind is not None and kind not in kinds:
             hint = did_you_mean(str(kind), kinds)
             raise AbeyantError(
-                f"there is no kind {kind!r} of requests{hint}; there are {sorted(purgatories)}, and APIs"
+                f"there is no kind {kind!r} of requests{hint}; kinds are {sorted(purgatories)} and the names of APIs"
             )
 
 
@@ -387,6 +387,6 @@ def _summary(waiting: list[Waiting]) -> str:
     """Describe the pending requests by kind and client, the most frequent first, for an error message."""
     counts = Counter((request.kind, request.client_id) for request in waiting)
     if not counts:
-        return "nothing waits"
+        return "no request is pending"
     text = ", ".join(f"{count} {kind} of {client!r}" for (kind, client), count in counts.most_common(_SHOWN))
-    return f"there are {text}{f' and {len(counts) - _SHOWN} kinds and clients more' if len(counts) > _SHOWN else ''}"
+    return f"pending are {text}{f', and {len(counts) - _SHOWN} more kinds or clients' if len(counts) > _SHOWN else ''}"

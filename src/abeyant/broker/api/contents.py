@@ -59,7 +59,7 @@ class GroupOffset(NamedTuple):
     offset: int
     metadata: str
     lag: int | None
-    """Offsets from the committed one to the high watermark; None without a leader, or if the topic is gone."""
+    """High watermark minus committed offset; None if no leader runs, or if the topic has been deleted."""
 
 
 class GroupState(NamedTuple):
@@ -94,7 +94,7 @@ class TransactionState(NamedTuple):
 
 
 def seed(cluster: BaseCluster, topic: str, partition: int, records: object) -> list[int]:
-    """Append records as the leader. Return their offsets. Raises AbeyantError if it is impossible."""
+    """Append records to the leader's log. Return their offsets. Raises AbeyantError if they cannot be appended."""
     partition_name = f"{topic!r}, partition {partition}"
     replica = leading(cluster, topic, partition, "seed")
     batch = seed_batch(records, replica.broker.now_ms())
@@ -111,7 +111,7 @@ def seed(cluster: BaseCluster, topic: str, partition: int, records: object) -> l
 
 
 def seed_batch(records: object, now_ms: int) -> Batch | None:
-    """Return one batch of these records; None if there are none. Raises AbeyantError for an invalid record."""
+    """Return one batch of these records; None if `records` is empty. Raises AbeyantError for an invalid record."""
     if not isinstance(records, Iterable) or isinstance(records, (bytes, str)):
         raise AbeyantError(f"records must be a list of bytes, None or NewRecord, not {records!r}")
     rows = [_record(number, item, now_ms) for number, item in enumerate(records)]
@@ -163,7 +163,7 @@ def commit(cluster: BaseCluster, group: str, offsets: Mapping[tuple[str, int], i
             raise AbeyantError(f"the offset of {topic}-{partition} must be 0 or more, not {offset!r}")
         rows[OffsetKey(group, topic, partition)] = offset
     if not rows:
-        raise AbeyantError("there are no offsets to commit")
+        raise AbeyantError("there are no offsets to commit: give a dict like {('topic', 0): 100}")
     try:
         ensure_topic(cluster.controller, cluster.settings, OFFSETS)
         cluster.network.settle()
@@ -183,23 +183,23 @@ def commit(cluster: BaseCluster, group: str, offsets: Mapping[tuple[str, int], i
     shard.commit({key: Offset(offset, -1, "", now) for key, offset in rows.items()}, results.append)
     cluster.network.settle()
     if results != [ErrorCode.none]:
-        reason = results[0].name.upper() if results else "the in-sync replicas do not have it yet; is one paused?"
+        reason = results[0].name.upper() if results else "an in-sync replica has not replicated it; is a broker paused?"
         raise AbeyantError(f"cannot commit for group {group!r}: {reason}")
 
 
 def leaders(cluster: BaseCluster) -> Counter[int]:
-    """Return how many partitions each broker leads, as the controller has it; brokers may lag. O(partitions)."""
+    """Return how many partitions each broker leads in the controller's metadata; brokers may lag. O(partitions)."""
     topics = list(cluster.controller.topics.values())
     return Counter(partition.leader for topic in topics for partition in list(topic.partitions))
 
 
 def groups(cluster: BaseCluster) -> list[str]:
-    """Return the ids of all groups, sorted. Raises AbeyantError if a partition of their topic has no coordinator."""
+    """Return all group ids, sorted. Raises AbeyantError if a partition of `__consumer_offsets` has no leader."""
     return sorted(group.id for _, shard in _group_shards(cluster, "the groups") for group in shard.all_groups())
 
 
 def group_state(cluster: BaseCluster, name: str) -> GroupState:
-    """Return a group. Raises UnknownNameError if there is none, AbeyantError if its coordinator does not run."""
+    """Return a group's state. Raises UnknownNameError for an unknown group, AbeyantError if no coordinator runs."""
     check_text("group", name)
     for number, shard in _group_shards(cluster, f"group {name!r}", name):
         group = shard.find(name)
@@ -235,7 +235,10 @@ def _lag(cluster: BaseCluster, topic: str, partition: int, offset: int) -> int |
 
 
 def transactions(cluster: BaseCluster) -> list[TransactionState]:
-    """Return all transactional ids, sorted. Raises AbeyantError if a partition of their topic has no coordinator."""
+    """Return the states of all transactional ids, sorted by id.
+
+    Raises AbeyantError if a partition of `__transaction_state` has no running leader.
+    """
     states = []
     shards = shards_of(cluster, TRANSACTIONS, lambda broker: broker.transaction_coordinator, "the transactional ids")
     for number, shard in shards:

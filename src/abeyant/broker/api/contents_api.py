@@ -1,4 +1,4 @@
-"""The methods of `Cluster` that seed records, commit offsets, and read and control groups and transactions."""
+"""The methods of `Cluster` that seed records, commit offsets, set quotas, and read groups and transactions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class ContentsApi(BaseCluster):
-    """The methods of a `Cluster` for its contents. Their implementations are imported at the first call."""
+    """Methods of a `Cluster` that read and change its contents. Each imports its implementation when it is called."""
 
     @settled
     def seed(self, topic: str, records: Iterable[bytes | NewRecord | None], partition: int = 0) -> list[int]:
         """Append records to a partition as test data, as a producer with acks=1 does, and return their offsets.
 
-        A record is its value, or a `NewRecord` with key, headers and timestamp. Raises AbeyantError for an unknown
-        partition, for one without a leader, or if the topic rejects a record.
+        Each of `records` is a value, or a `NewRecord` with key, headers and timestamp. Raises AbeyantError for an
+        unknown partition, for a partition without a leader, or if the topic rejects a record.
         """
         from abeyant.broker.api.contents import seed
 
@@ -32,7 +32,7 @@ class ContentsApi(BaseCluster):
     def groups(self) -> list[str]:
         """Return the ids of all groups, sorted.
 
-        Raises AbeyantError if a partition of `__consumer_offsets` has no leader that runs, as its groups are unknown.
+        Raises AbeyantError if a partition of `__consumer_offsets` has no running leader, since it may have groups.
         """
         from abeyant.broker.api.contents import groups
 
@@ -50,7 +50,7 @@ class ContentsApi(BaseCluster):
 
     @settled
     def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-        """Commit offsets, by topic and partition, for a group without members; create it if there is none.
+        """Commit offsets, by topic and partition, for a group without members; create the group if needed.
 
         Raises AbeyantError for an unknown partition, for a group with members, if the group's coordinator does not
         run, or if an in-sync replica does not replicate the commit.
@@ -72,10 +72,10 @@ class ContentsApi(BaseCluster):
 
     @settled
     def expire_lock(self, group: str, topic: str, partition: int | None = None, *, member: str | None = None) -> int:
-        """Expire a share group's locks on a topic now; return how many. Their records are delivered again.
+        """Expire a share group's locks on a topic now; return how many. The locked records are delivered again.
 
-        By default all of them; else those of a partition, or of a member by its member id or client id. Raises
-        AbeyantError if there is no such lock.
+        By default all locks expire; else only the locks of a partition, or of a member, named by its member id or
+        client id. Raises AbeyantError if there is no such lock.
         """
         from abeyant.broker.api.shares import expire_locks
 
@@ -85,7 +85,7 @@ class ContentsApi(BaseCluster):
 
     @settled
     def pushed_metrics(self) -> list[PushedMetrics]:
-        """Return the metrics that clients have pushed (KIP-714): by broker, the latest push last.
+        """Return the metrics that clients have pushed (KIP-714), broker by broker, the latest push last.
 
         Includes clients that have disconnected, as long as their broker runs.
         """
@@ -102,11 +102,12 @@ class ContentsApi(BaseCluster):
         client_id: str | None = None,
         ip: str | None = None,
     ) -> None:
-        """Set client quotas, as AlterClientQuotas does; None removes one. They apply from the next request on.
+        """Set client quotas, as AlterClientQuotas does. They apply from the next request on.
 
-        `quotas` are by Kafka's names, `{"producer_byte_rate": 1_000}` for bytes per second. They are for a user, a
-        client id, both, or an address. With none of these they are the default of every client id, and
-        `connection_creation_rate` that of every address. Raises AbeyantError for an unknown name or an invalid value.
+        `quotas` maps Kafka's names to values, `{"producer_byte_rate": 1_000}` (bytes per second); None removes a
+        quota. Quotas are for a user, a client id, both, or an address (`ip`). With none of these, set the default for
+        all client ids, or with `connection_creation_rate` the default for all addresses. Raises AbeyantError for an
+        unknown name or an invalid value.
         """
         from abeyant.broker.api.client_quotas import set_quotas
 
@@ -118,7 +119,7 @@ class ContentsApi(BaseCluster):
     def transactions(self) -> list[TransactionState]:
         """Return all transactional ids with their states, and the seconds until an open transaction times out.
 
-        Raises AbeyantError if a partition of `__transaction_state` has no leader that runs, as its ids are unknown.
+        Raises AbeyantError if a partition of `__transaction_state` has no running leader, since it may have ids.
         """
         from abeyant.broker.api.contents import transactions
 
@@ -128,8 +129,8 @@ class ContentsApi(BaseCluster):
     def fence(self, transactional_id: str) -> None:
         """Fence the producer of a transactional id, as another producer with the same id does.
 
-        Its open transaction is aborted, and its further requests are refused. Raises AbeyantError if there is no such
-        id, if its coordinator does not run, or while its transaction is being ended.
+        The producer's open transaction is aborted, and its further requests are refused. Raises AbeyantError for an
+        unknown id, if its coordinator does not run, or while its transaction is being committed or aborted.
         """
         from abeyant.broker.api.coordinators import fence_producer
 

@@ -17,14 +17,16 @@ _FENCED = (ErrorCode.none, ErrorCode.concurrent_transactions)  # the latter whil
 
 
 def expire_member(cluster: BaseCluster, group: str, member: str) -> None:
-    """Expire a member's session. Raises AbeyantError for an unknown group or member, or without a coordinator."""
+    """Expire a member's session. Raises AbeyantError for an unknown group or member, or if no coordinator runs."""
     check_text("group", group)
     check_text("member", member)
     broker = coordinator_of(cluster, OFFSETS, group, f"group {group!r}")
     try:
         shard = None if broker is None else broker.group_coordinator.shard(group)
     except ApiError as error:
-        raise AbeyantError(f"the coordinator of group {group!r}: {error.code.name.upper()}") from None
+        raise AbeyantError(
+            f"cannot expire a member of group {group!r}: its coordinator responds {error.code.name.upper()}"
+        ) from None
     members = None if shard is None else shard.members(group)
     if shard is None or members is None:
         raise UnknownNameError(f"there is no group {group!r}{did_you_mean(group, known_groups(cluster))}")
@@ -39,7 +41,10 @@ def known_groups(cluster: BaseCluster) -> list[str]:
 
 
 def _one_member(group: str, name: str, members: Mapping[str, tuple[str | None, str]]) -> str:
-    """Return the member id for a member id, instance id or client id. `members` has the latter two of each member."""
+    """Return the id of the member that has `name` as its member id, instance id or client id.
+
+    `members` maps each member id to the member's instance id and client id. Raises AbeyantError unless one matches.
+    """
     if name in members:
         return name
     matches = [member for member, names in members.items() if name in names]
@@ -47,11 +52,11 @@ def _one_member(group: str, name: str, members: Mapping[str, tuple[str | None, s
         return matches[0]
     if matches:
         raise AbeyantError(
-            f"{len(matches)} members of group {group!r} are called {name!r}: name one of {sorted(matches)}"
+            f"{len(matches)} members of group {group!r} are called {name!r}: give one of the ids {sorted(matches)}"
         )
     aliases = {alias for member, both in members.items() for alias in (member, *both) if alias}
     hint = did_you_mean(name, aliases)
-    raise AbeyantError(f"group {group!r} has no member {name!r}{hint}; there are {sorted(members)}")
+    raise AbeyantError(f"group {group!r} has no member {name!r}{hint}; its member ids are {sorted(members)}")
 
 
 def fence_producer(cluster: BaseCluster, transactional_id: str) -> None:
@@ -65,7 +70,9 @@ def fence_producer(cluster: BaseCluster, transactional_id: str) -> None:
     try:
         shard = broker.transaction_coordinator.shard(transactional_id)
     except ApiError as error:
-        raise AbeyantError(f"cannot fence {transactional_id!r}: {error.code.name.upper()}") from None
+        raise AbeyantError(
+            f"cannot fence {transactional_id!r}: its coordinator responds {error.code.name.upper()}"
+        ) from None
     transaction = shard.transactions.get(transactional_id)
     if transaction is None:
         hint = did_you_mean(transactional_id, shard.transactions)

@@ -3,7 +3,7 @@
 Faults change timing and availability only (K11): a request is handled in full or not at all, and no log is modified.
 A `Fault` is active until it has fired `times` times, until `end`, or until its `with` block ends.
 
-Faults are applied in the loop's thread. Without active faults the cluster has no gate, so requests pay nothing for it.
+Faults are applied in the loop's thread. A cluster has a gate, which checks each request, only while faults are active.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MISSES = 16  # kinds of near misses that a fault keeps
 
 
 class HeldRequest(BrokerOperation):
-    """A delayed request, in the Held purgatory of the broker that received it. Its kind is the API's name in faults."""
+    """A request that a fault delays, in the Held purgatory of its broker. Its kind is the API's name, as in faults."""
 
     __slots__ = ("_handle", "_keys", "kind")
 
@@ -43,7 +43,7 @@ class HeldRequest(BrokerOperation):
         since: float,
         handle: Callable[[], object],
     ) -> None:
-        """Call `handle` once, `seconds` after `since`. `keys` are what `keys()` returns."""
+        """Call `handle` once, `seconds` after `since`. `keys()` returns `keys`."""
         super().__init__(seconds, client_id, since)
         self.kind = kind
         self._keys = keys
@@ -58,7 +58,7 @@ class HeldRequest(BrokerOperation):
         return super().describe(broker)._replace(held_by="delay")
 
     def try_complete(self) -> bool:
-        """Return False, as only its deadline completes it."""
+        """Return False: a delayed request ends at its deadline only."""
         return False
 
     def on_complete(self) -> None:
@@ -67,9 +67,9 @@ class HeldRequest(BrokerOperation):
 
 
 class Fault:
-    """A fault, as `Cluster.fail`, `delay`, `throttle`, `drop` or `observe` return it. Its `with` block ends it.
+    """A fault, returned by `Cluster.fail`, `delay`, `throttle`, `drop` or `observe`. Its `with` block ends it.
 
-    A simulation's plan has `PlannedFault`s instead.
+    The plan of a simulation has `PlannedFault`s instead.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Fault:
         times: int | None,
         nth: int,
     ) -> None:
-        """Not for users. `act` is called with each request that the fault hits; None only counts them."""
+        """Not for users. `act` is called with each request that the fault hits; None only counts these requests."""
         if times is not None and (type(times) is not int or times < 1):
             raise AbeyantError(f"times must be 1 or more, or None for no limit, not {times!r}")
         if type(nth) is not int or nth < 1:
@@ -106,21 +106,22 @@ class Fault:
         return self in self._faults.active
 
     def near_misses(self) -> list[NearMiss]:
-        """Return the requests that matched all selectors but one, counted by that mismatch, most frequent first."""
+        """Return counts of the requests that matched all selectors but one, by mismatch, most frequent first."""
         return self._faults.cluster._settled(self._ranked)
 
     def wait(self, hits: int = 1, *, timeout: float = 10.0) -> int:
         """Block until the fault has hit `hits` requests in all, and return the number of hits so far.
 
         Raises TimeoutError after `timeout` seconds of real time, and AbeyantError at once if the fault ends or has
-        ended with fewer hits, if the cluster closes, or in an event loop. Messages name the most frequent near miss.
+        ended with fewer hits, if the cluster closes, or if called in an event loop. The messages of these errors name
+        the most frequent near miss.
         """
         if type(hits) is not int or hits < 1:
             raise AbeyantError(f"hits must be 1 or more, not {hits!r}")
         if not _is_number(timeout) or not 0 <= timeout < _CENTURY:
             raise AbeyantError(f"timeout must be 0 seconds or more, and finite, not {timeout!r}")
         if asyncio._get_running_loop() is not None:
-            raise AbeyantError("wait blocks, so it cannot be called in an event loop: read hits there")
+            raise AbeyantError("wait blocks, so it cannot be called in an event loop: read the fault's hits instead")
         if self.times is not None and hits > self.times:
             raise AbeyantError(f"hits must be {self.times} (the fault's times) or less, not {hits}: raise times")
         future: Future[int] = Future()
@@ -135,7 +136,7 @@ class Fault:
             if awaited in self._awaited:
                 cluster._on_loop(self._remove_awaited, awaited)
         if hit < hits:
-            raise AbeyantError(f"no more can come: {cluster._settled(self._so_far, hits)}")
+            raise AbeyantError(f"the fault has ended with too few hits: {cluster._settled(self._so_far, hits)}")
         return hit
 
     def _await(self, awaited: tuple[int, Future[int]]) -> None:
@@ -174,7 +175,7 @@ class Fault:
         self._check_awaited()
 
     def _strike(self, call: Any) -> bool:
-        """Hit the request if the target selects it. Return whether it is taken over. In the loop's thread."""
+        """Hit the request if the target selects it. Return whether the fault took it over. In the loop's thread."""
         mismatches = self.target.mismatches(call)
         if mismatches:
             if len(mismatches) == 1:
@@ -215,7 +216,7 @@ class Fault:
 
 
 class Faults:
-    """The active faults of a cluster, and its gate while there are any. The first that matches handles a request."""
+    """The active faults of a cluster, and its gate while any are active. The first matching fault handles a request."""
 
     def __init__(self, cluster: BaseCluster) -> None:
         self.cluster = cluster
@@ -223,7 +224,7 @@ class Faults:
         self.ids = count(1)
 
     def __call__(self, call: Any) -> bool:
-        """Apply the first matching fault to a request. Return whether it takes the request over; observers do not."""
+        """Apply the first matching fault to a request. Return whether the fault took it over; observers never do."""
         for fault in list(self.active):
             if fault._strike(call):
                 if self.cluster._awaited:
@@ -232,11 +233,11 @@ class Faults:
         return False
 
     def fail(self, target: Target, error: str, times: int | None, nth: int) -> Fault:
-        """Add a fault that responds with an error, and does nothing else."""
+        """Add a fault that responds to requests with an error and does not handle them."""
         code = error_code(error)
         fault = Fault(self, target, f"{code.name.upper()} for", lambda call: call.refuse(code), times, nth)
         if code is ErrorCode.none:
-            raise AbeyantError("NONE is not an error: name one, or use drop() to lose requests")
+            raise AbeyantError("NONE is not an error: name an error, or use drop() to lose requests")
         return self._add(fault)
 
     def delay(self, target: Target, seconds: float, times: int | None, nth: int) -> Fault:
@@ -251,7 +252,7 @@ class Faults:
             )
             broker.held_purgatory.try_complete_else_watch(request, [request])
 
-        return self._add(Fault(self, target, f"{seconds:g} s more for", later, times, nth))
+        return self._add(Fault(self, target, f"delayed by {seconds:g} s:", later, times, nth))
 
     def throttle(self, target: Target, seconds: float, times: int | None, nth: int) -> Fault:
         """Add a fault that responds as if a quota were exceeded: with a throttle time, and the connection muted."""
@@ -278,7 +279,7 @@ class Faults:
             else:
                 call.drop()
 
-        return self._add(Fault(self, target, "the answer lost of" if response else "lost:", lose, times, nth))
+        return self._add(Fault(self, target, "response dropped:" if response else "lost:", lose, times, nth))
 
     def observe(self, target: Target, times: int | None, nth: int) -> Fault:
         """Add an observer, which counts requests and does not change them."""
@@ -302,7 +303,7 @@ class Faults:
 
 
 def error_code(name: str) -> ErrorCode:
-    """Return Kafka's error by its name, in upper or lower case. Raises AbeyantError with the nearest name."""
+    """Return Kafka's error by its name, in upper or lower case. Raises AbeyantError that suggests the nearest name."""
     code = ErrorCode.__members__.get(str(name).lower())
     if code is None:
         names = [error.name.upper() for error in ErrorCode if error is not ErrorCode.none]

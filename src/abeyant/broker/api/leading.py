@@ -1,4 +1,4 @@
-"""Find leaders and coordinators. Where none runs, raise an error: an empty result would look like an empty cluster."""
+"""Find leaders and coordinators. If none runs, raise an error: an empty result would look like an empty cluster."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ ShardT = TypeVar("ShardT", bound=Shard)
 
 
 class UnknownNameError(AbeyantError):
-    """A group or transactional id that does not exist; its coordinator has been checked."""
+    """Raised for a group or transactional id that does not exist; its coordinator has been checked."""
 
 
 def leader_of(cluster: BaseCluster, topic: str, partition: int) -> Partition | None:
-    """Return the replica that leads a partition; None without a leader that runs."""
+    """Return the replica that leads a partition; None if no leader runs."""
     broker = cluster.brokers.get(cluster._partition_state(topic, partition).leader)
     replica = None if broker is None or broker.stopped else broker.partitions.get((topic, partition))
     return replica if replica is not None and replica.leads else None
 
 
 def leading(cluster: BaseCluster, topic: str, partition: int, doing: str) -> Partition:
-    """Return the replica that leads a partition. Raises AbeyantError, `cannot {doing} ...`, without one that runs."""
+    """Return the replica that leads a partition. Raises AbeyantError, "cannot {doing} ...", if no leader runs."""
     replica = leader_of(cluster, topic, partition)
     if replica is None:
         why = _mend_without_leader(cluster, topic, partition)
@@ -39,9 +39,9 @@ def leading(cluster: BaseCluster, topic: str, partition: int, doing: str) -> Par
 
 
 def coordinator_of(cluster: BaseCluster, kind: InternalTopic, key: str, what: str) -> Broker | None:
-    """Return the coordinator of `key`; None before topic `kind` exists. Raises AbeyantError if it is stopped or paused.
+    """Return the coordinator of `key`; None if its internal topic, `kind`, does not exist yet.
 
-    The message names the key as `what`.
+    Raises AbeyantError, whose message names the key as `what`, if the coordinator is stopped or paused.
     """
     topic = cluster.controller.topics.get(kind.name)
     if topic is None:
@@ -52,7 +52,7 @@ def coordinator_of(cluster: BaseCluster, kind: InternalTopic, key: str, what: st
     if broker is None or broker.stopped:
         raise AbeyantError(f"{what} has no coordinator that runs{_mend_without_leader(cluster, kind.name, index)}")
     if broker.paused:
-        raise AbeyantError(f"the coordinator of {what} is broker {leader}: paused; resume it")
+        raise AbeyantError(f"the coordinator of {what}, broker {leader}, is paused: resume it")
     return broker
 
 
@@ -63,10 +63,10 @@ def shards_of(
     what: str,
     key: str | None = None,
 ) -> Iterator[tuple[int, ShardT]]:
-    """Yield each coordinator's broker id and shard, or only that of `key`; nothing before the topic exists.
+    """Yield the broker id and the shard of each coordinator, or only of the coordinator of `key`.
 
-    Raises AbeyantError at a partition of the topic without a leader that runs, as `what` (for the message) could be
-    there.
+    Yields nothing if the internal topic `kind` does not exist yet. Raises AbeyantError if a partition of this topic has
+    no running leader, because `what`, which the message names, could be in that partition.
     """
     topic = cluster.controller.topics.get(kind.name)
     count = 0 if topic is None else len(topic.partitions)
@@ -80,10 +80,10 @@ def shards_of(
 
 
 def _mend_without_leader(cluster: BaseCluster, topic: str, partition: int) -> str:
-    """Return the end of a message: the broker to resume, or the in-sync ones to start; "" if there is none."""
+    """Return the end of an error message: which broker to resume or start for a partition to have a leader, or ""."""
     state = cluster._partition_state(topic, partition)
     broker = cluster.brokers.get(state.leader)
     if broker is not None and broker.paused:
-        return f"; broker {state.leader} is to lead it and is paused: resume it"
+        return f"; its leader, broker {state.leader}, is paused: resume it"
     stopped = [number for number in state.isr if number in cluster.brokers and cluster.brokers[number].stopped]
     return f"; start broker {' or '.join(map(str, stopped))}" if stopped else ""

@@ -1,4 +1,4 @@
-"""Pause or stop brokers for the duration of a `with` block, of our cluster or of genuine Kafka."""
+"""Pause or stop brokers, of our cluster or of genuine Kafka, for the duration of a `with` block."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 
 class Outages:
-    """Adds `paused` and `stopped` to a cluster with the methods below."""
+    """Mixin that adds the context managers `paused` and `stopped` to a cluster with the methods below."""
 
     pause: Callable[[int], None]
     resume: Callable[[int], None]
@@ -26,7 +26,7 @@ class Outages:
 
     @contextmanager
     def stopped(self, *brokers: int) -> Iterator[None]:
-        """Stop these brokers for the duration of the block. Start those that the block has not started."""
+        """Stop these brokers for the duration of the block. At its end, start each one that is still stopped."""
         with ExitStack() as stack:
             for broker in brokers:
                 self.stop(broker)

@@ -1,7 +1,7 @@
-"""A cluster's metrics: its purgatories, requests, replicas and connections, broker by broker.
+"""Read a cluster's metrics: its purgatories, requests, replicas and connections, broker by broker.
 
 The thread that scrapes reads everything itself, so that a busy loop cannot delay a scrape.
-Each number is exact, but they need not be of the same moment.
+Each number is exact, but different numbers may be read at different moments.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAUSED = Family("broker_paused", "gauge", "1 while a broker is paused.")
 CONNECTIONS = Family("broker_connections", "gauge", "Open connections of clients.")
 RESPONSES = Family(
     "broker_requests", "counter",
-    "Requests that have been answered, by API; ReplicaFetch is a follower's. As in the request log, line for line.",
+    "Requests that got a response, by API; ReplicaFetch is a follower's fetch. The request log has a line for each.",
     "RequestsPerSec of kafka.network:type=RequestMetrics",
     renamed("kafka_network_requestmetrics_requests", api="request", broker="broker"),
 )  # fmt: skip
@@ -41,7 +41,8 @@ UNDER_REPLICATED = Family(
     f"UnderReplicatedPartitions {_MANAGER}", renamed(f"{_KAFKA_MANAGER}underreplicatedpartitions", broker="broker"),
 )  # fmt: skip
 UNDER_MIN_ISR = Family(
-    "broker_under_min_isr_partitions", "gauge", "Partitions that a broker leads, with too few in sync for acks=all.",
+    "broker_under_min_isr_partitions", "gauge",
+    "Partitions that a broker leads and that have too few in-sync replicas for acks=all.",
     f"UnderMinIsrPartitionCount {_MANAGER}", renamed(f"{_KAFKA_MANAGER}underminisrpartitioncount", broker="broker"),
 )  # fmt: skip
 END_OFFSET = Family(
@@ -51,13 +52,13 @@ END_OFFSET = Family(
 )  # fmt: skip
 HIGH_WATERMARK = Family("broker_high_watermark", "gauge", "The high watermark that a replica knows.")
 TELEMETRY_CLIENTS = Family(
-    "broker_telemetry_clients", "gauge", "Clients that push their metrics to a broker, or have asked what to push.",
+    "broker_telemetry_clients", "gauge", "Clients that push their metrics to a broker, or have requested what to push.",
     "instance-count of kafka.server:type=client-metrics",
     renamed("kafka_server_client_metrics_instance_count", broker="broker"),
 )  # fmt: skip
-TELEMETRY_PUSHES = Family("broker_telemetry_pushes", "counter", "Clients' metrics that a broker has accepted.")
+TELEMETRY_PUSHES = Family("broker_telemetry_pushes", "counter", "Pushes of clients' metrics that a broker accepted.")
 TELEMETRY_REFUSALS = Family(
-    "broker_telemetry_refusals", "counter", "Requests about clients' metrics refused, by error."
+    "broker_telemetry_refusals", "counter", "Refused requests about clients' metrics, by error."
 )
 FAULTS = Family("broker_faults", "gauge", "Faults that are active.")
 

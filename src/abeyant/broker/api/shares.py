@@ -7,7 +7,7 @@ from abeyant.errors import AbeyantError
 
 
 def expire_locks(cluster: BaseCluster, group: str, topic: str, partition: int | None, member: str | None) -> int:
-    """Expire a group's locks on a topic; return how many. Raises AbeyantError without any, or for unknown names."""
+    """Expire a group's locks on a topic; return how many. Raises AbeyantError for no locks, or an unknown topic."""
     cluster._topic_named(topic)
     if partition is not None:
         cluster._partition_state(topic, partition)

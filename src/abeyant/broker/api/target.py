@@ -24,7 +24,7 @@ from abeyant.errors import AbeyantError, did_you_mean
 
 
 class Where(TypedDict, total=False):
-    """Selectors of a fault, which applies to the requests that match all given values.
+    """Selectors of a fault: it applies to requests that match all given values.
 
     `Cluster.fail`, `delay`, `throttle`, `drop` and `observe` take them as keywords.
     """
@@ -39,7 +39,7 @@ class Where(TypedDict, total=False):
 
 
 class NearMiss(NamedTuple):
-    """Requests that a fault would have hit, but for one of its selectors."""
+    """How many requests matched all selectors of a fault but one, with the same wrong value for that selector."""
 
     selector: str
     wanted: object
@@ -53,7 +53,7 @@ class NearMiss(NamedTuple):
 
 
 _TYPES = {"topic": str, "partition": int, "broker": int, "client_id": str, "group": str, "transactional_id": str}
-_LONGEST = (1 << 15) - 1  # bytes of a string, whose length has 16 bits where it is not compact
+_LONGEST = (1 << 15) - 1  # bytes of a string; unless the string is compact, its length is an INT16
 _SHOWN = 40  # characters of a string in an error
 _SASL = ("SaslAuthenticate", "SaslHandshake")
 _INTERNAL = tuple(INTERNAL)  # made when the first client needs them
@@ -61,7 +61,7 @@ _OTHERS = "select by broker or client_id"
 
 
 class Target:
-    """Selects the requests of a fault. None matches everything."""
+    """Selects the requests that a fault hits. A selector that is None matches every request."""
 
     __slots__ = ("api", "broker", "client_id", "clients_only", "group", "partition", "topic", "transactional_id")
 
@@ -120,7 +120,7 @@ class Target:
             cluster._partition_state(self.topic, self.partition)
 
     def mismatches(self, call: Any) -> list[str]:
-        """Return the selectors that a `Call` or `ReplicaFetchCall` does not match, two at most; [] for a match."""
+        """Return the selectors that a `Call` or `ReplicaFetchCall` fails to match, at most two; [] if all match."""
         if self.clients_only and not hasattr(call, "connection"):
             return ["api", "client_id"]  # a request between brokers is no near miss of a client's
         names = []
@@ -142,13 +142,13 @@ class Target:
         return names
 
     def near_miss(self, call: Any, selector: str) -> NearMiss | None:
-        """Return the near miss of a request that fails only `selector`; None if that is the fault's only selector."""
+        """Return a near miss for a request that only `selector` excludes; None if the target has no other selector."""
         if len(self.chosen()) < 2:
             return None
         return NearMiss(selector, getattr(self, selector), _found(call, selector), name_of(call), 1)
 
     def chosen(self) -> dict[str, object]:
-        """Return the selectors that are given."""
+        """Return the selectors that are not None, by name."""
         return {name: value for name in ("api", *_TYPES) if (value := getattr(self, name)) is not None}
 
     def __repr__(self) -> str:
@@ -183,6 +183,6 @@ def check_text(name: str, value: object) -> None:
 
 
 def check_choice(name: str, value: object) -> None:
-    """Raise AbeyantError for a `topic`, `partition`, `client_id` and so on of a wrong type; None matches any."""
+    """Raise AbeyantError if the selector `name` (`topic`, `partition` ...) has a wrong type. None is valid."""
     if value is not None and (not isinstance(value, _TYPES[name]) or isinstance(value, bool)):
         raise AbeyantError(f"{name} must be {_TYPES[name].__name__}, not {value!r}")

@@ -1,4 +1,4 @@
-"""Checks of what a run did, with Kafka's own allowances: `from abeyant.broker import checks as kafka_checks`."""
+"""Checks of a simulated run, which allow all that Kafka allows: `from abeyant.broker import checks as kafka_checks`."""
 
 from abeyant.broker.checks.acknowledged import aborted_is_never_seen, acknowledged_by_enough, acknowledged_is_readable
 from abeyant.broker.checks.check import Check, Verdict

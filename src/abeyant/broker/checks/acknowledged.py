@@ -1,4 +1,4 @@
-"""Check that acknowledged records can be read at the end, and aborted ones never (K1, K4)."""
+"""Check that acknowledged records can be read at the end, and that aborted records are never read (K1, K4)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from abeyant.broker.checks.history import History, Item
 def acknowledged_is_readable(topic: str, dead_letters: str | None = None) -> Check:
     """Check that each acknowledged record of `topic` is at its offset, or its value is in the topic `dead_letters`.
 
-    Only for producers with acks=all: with less, Kafka may lose acknowledged records. Transactional records are
-    checked like all others, even aborted ones, as they stay in the log.
+    Only records sent with acks=all are checked: with acks=0 or acks=1, Kafka may lose acknowledged records. Records of
+    transactions are checked, too, even of aborted transactions, since they stay in the log.
     """
 
     def look(history: History) -> Verdict:
@@ -36,8 +36,8 @@ def acknowledged_is_readable(topic: str, dead_letters: str | None = None) -> Che
 def acknowledged_by_enough(topic: str) -> Check:
     """Check that records of `topic` with acks=all are acknowledged only while `min.insync.replicas` are in sync.
 
-    The in-sync replicas are those that the leader knows when it responds. Requests for several partitions are not
-    checked, as their response waits for the last partition.
+    The check counts the in-sync replicas that the leader knows when it responds. Requests for several partitions are
+    not checked, as their response waits for the last partition.
     """
 
     def look(history: History) -> Verdict:
@@ -64,7 +64,7 @@ def acknowledged_by_enough(topic: str) -> Check:
 def aborted_is_never_seen(topic: str) -> Check:
     """Check that no read_committed consumer was handed a record of `topic` that is not committed at the end.
 
-    Such a record belongs to an aborted transaction, or to one that has not ended.
+    A record is not committed if its transaction was aborted, or has not ended.
     """
 
     def look(history: History) -> Verdict:

@@ -22,7 +22,7 @@ class Verdict:
     seen: int
     """The number of things checked; a check with 0 fails."""
     of: str
-    """The noun for `seen`, as in "records acknowledged in orders"."""
+    """What `seen` counts, as a singular noun: "record acknowledged in orders"."""
     wrong: tuple[str, ...] = ()
     """Violations, which are final: waiting does not help."""
     missing: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Check committed offsets: without gaps, never ahead of the work, never back, and kept."""
+"""Check committed offsets: they never get ahead of the work, never go back, are kept, and reach the end."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ def commits_follow_the_work(
 ) -> Check:
     """Check that `group` committed no offset of `topic` before each record below it had been processed.
 
-    `ledger` is the program's own, made by `simulation.ledger()`, since the check compares times of entries; `entry`
-    returns a record's entry in it. A record whose value was acknowledged in the topic `dead_letters` counts as
-    processed. Records below the first one that a member was handed do not count, nor do those that a member skipped by
-    a seek. Commits in transactions are not checked.
+    `ledger` is a list made by `simulation.ledger()`, which keeps the times of its entries. The program adds an entry to
+    it for each record that it has processed; `entry` returns the entry of a record. A record whose value was
+    acknowledged in the topic `dead_letters` counts as processed. Records before the first one that a member was handed
+    are not checked, nor records that a member skipped by a seek, nor commits in transactions.
     """
 
     def look(history: History) -> Verdict:
@@ -109,8 +109,8 @@ def commits_follow_the_work(
 def commits_never_go_back(group: str, topic: str) -> Check:
     """Check that the offsets that `group` commits for a partition of `topic` never decrease, except after a seek.
 
-    Kafka accepts a lower offset without an error; the next owner of the partition then reads the records from there on
-    again.
+    Kafka accepts a lower offset without an error; the next owner of the partition then reads the records from that
+    offset on again.
     """
 
     def look(history: History) -> Verdict:
@@ -132,10 +132,11 @@ def commits_never_go_back(group: str, topic: str) -> Check:
 
 
 def commits_are_kept(group: str) -> Check:
-    """Check that offsets fetched by `group`, and its final ones, are not below the last acknowledged commit.
+    """Check that no offset that `group` fetches or has at the end is below its last acknowledged commit.
 
-    They may be above it, by a commit whose response was lost. A partition for which the group itself committed a lower
-    offset again is not checked. A transaction's commits count once it is committed, and then only for the final offset.
+    An offset may be above that commit, by a commit whose response was lost. A partition for which the group itself
+    committed a lower offset later is not checked. The commits of a transaction count once the transaction is committed,
+    and only for the offset at the end.
     """
 
     def look(history: History) -> Verdict:
@@ -177,7 +178,7 @@ def commits_are_kept(group: str) -> Check:
 
 
 def _moment(moment: Committed | Ended | Found) -> tuple[float, bool]:
-    """Return a sort key: when a commit was acknowledged or an OffsetFetch arrived; at equal times the latter first."""
+    """Return a sort key: when a commit was acknowledged or an OffsetFetch arrived; at equal times OffsetFetch first."""
     return (moment.since, False) if isinstance(moment, Found) else (moment.at, True)
 
 
@@ -192,7 +193,7 @@ def _was_reset(history: History, group: str, place: Place) -> bool:
 
 
 def everything_is_committed(group: str, topic: str) -> Check:
-    """Check that in the end `group` has committed all of `topic`, so that no consumer is stuck."""
+    """Check that in the end `group` has committed `topic` up to its last record, so that no consumer is stuck."""
 
     def look(history: History) -> Verdict:
         ends: dict[int, int] = {}

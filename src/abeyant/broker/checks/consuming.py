@@ -12,9 +12,9 @@ from abeyant.broker.checks.history import Handed, History, Place, Sought
 def consumer_never_skips(topic: str) -> Check:
     """Check that within an assignment a consumer of `topic` neither goes back nor skips a record.
 
-    After a seek of the program, the position starts anew. Offsets without a readable record are not a gap: those of
-    markers, of aborted transactions for a read_committed consumer, and of records that compaction or retention has
-    removed.
+    After a seek of the program, the position starts anew. Offsets without a readable record are no gap: transaction
+    markers, records of aborted transactions (for a read_committed consumer), and records that compaction or retention
+    has removed.
     """
 
     def look(history: History) -> Verdict:
@@ -46,7 +46,7 @@ def consumer_never_skips(topic: str) -> Check:
 
 
 def _readable(history: History, topic: str) -> dict[tuple[bool, int], set[int]]:
-    """Return the offsets that can be read now, by (whether with read_committed, partition)."""
+    """Return the offsets that can be read now, by (whether the consumer is read_committed, partition)."""
     offsets: dict[tuple[bool, int], set[int]] = defaultdict(set)
     for committed, records in ((False, history.stored), (True, history.stored_committed)):
         for record in records:
@@ -56,7 +56,7 @@ def _readable(history: History, topic: str) -> dict[tuple[bool, int], set[int]]:
 
 
 def in_order(history: History, topic: str) -> Iterator[Handed | Sought]:
-    """Yield the topic's records handed to consumers, and their seeks, in the order in which they happened."""
+    """Yield the records of a topic handed to consumers, and the consumers' seeks in it, in the order of events."""
     seeks = iter([event for event in history.sought if event.topic == topic])
     seek = next(seeks, None)
     for number, handed in enumerate(history.handed):

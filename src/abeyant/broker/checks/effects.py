@@ -1,4 +1,4 @@
-"""Check that each input has its effect once."""
+"""Check that each input of a program has its effect once: each order is packed once, for instance."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from abeyant.broker.checks.history import History
 
 
 def each_effect_once(effects: Callable[[], Iterable[object]], inputs: Callable[[], Iterable[object]]) -> Check:
-    """Check that each of `inputs` is among `effects` once, and nothing else is.
+    """Check that `effects()` has each entry of `inputs()` once, and no other entry.
 
-    Both return the entries so far, from a program's own ledger: what identifies an effect, an order's number for
-    instance. A repeated effect is a violation at once; a missing one may still come.
+    Both functions return the entries so far. An entry identifies an input and its effect, as an order's number does. A
+    repeated or unknown effect is a violation at once; a missing effect may still come.
     """
 
     def look(_: History) -> Verdict:
@@ -31,7 +31,7 @@ def each_effect_once(effects: Callable[[], Iterable[object]], inputs: Callable[[
 
 
 def each_effect_at_least_once(effects: Callable[[], Iterable[object]], inputs: Callable[[], Iterable[object]]) -> Check:
-    """Check that each of `inputs` is among `effects`: for programs that may repeat effects, but must not lose any."""
+    """Check that `effects()` has each entry of `inputs()`: for programs that may repeat effects, but must lose none."""
 
     def look(_: History) -> Verdict:
         expected, actual = set(inputs()), set(effects())

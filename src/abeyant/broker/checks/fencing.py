@@ -1,4 +1,4 @@
-"""Check that no zombie writes: no producer or group member that another has replaced."""
+"""Check that no zombie writes. A zombie is a producer or group member that another one has replaced."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from abeyant.broker.checks.history import Committed, Ended, History, Membership,
 def no_zombie_writes() -> Check:
     """Check that no write is acknowledged that arrived after its writer had been fenced.
 
-    A producer is fenced when another one with its transactional id gets an epoch: then its records, offsets and ends of
-    transactions are refused. A member of a classic group is fenced when a later generation has its assignments: then
-    its commits are refused. A member of the consumer protocol is fenced when it leaves, when it is unknown to the
-    group, or when another member gets a partition that was never revoked from it. Its commits with an old member epoch
-    are refused for partitions that were assigned to it later. Writes that arrived before the fencing may be
-    acknowledged after it. Offsets that a producer commits without its group's generation are fenced by its epoch alone;
-    commits without a member are not fenced.
+    A producer is fenced when another producer with its transactional id gets an epoch: then its records, offsets and
+    ends of transactions are refused. A member of a classic group is fenced when a later generation gets its
+    assignments: then the member's commits are refused. A member of the consumer protocol is fenced when it leaves, when
+    the group does not know it, or when another member gets a partition that was never revoked from it. A commit with an
+    old member epoch is also refused for a partition that was assigned to the member after that epoch.
+
+    Writes that arrived before the fencing may be acknowledged after it. Offsets that a producer commits without its
+    group's generation are fenced by the producer's epoch alone; commits without a member are not fenced.
     """
 
     def look(history: History) -> Verdict:
@@ -74,7 +75,7 @@ class _Member:
 
     epoch: int = -1
     at: float = 0.0
-    """The time since which it has this epoch."""
+    """The time at which the member got this epoch."""
     has: dict[Place, int] = field(default_factory=dict)
     """Its partitions, each with the member epoch in which it was assigned."""
     gone: float | None = None
@@ -82,7 +83,7 @@ class _Member:
 
 
 def _of_consumer_groups(history: History) -> Iterator[tuple[Committed, float | None]]:
-    """Yield the acknowledged commits of consumer-protocol members, with the time of the member's fencing, or None."""
+    """Yield (commit, time at which its member was fenced or None) for acknowledged commits in the consumer protocol."""
     heartbeats = [heartbeat for heartbeat in history.memberships if heartbeat.api == "ConsumerGroupHeartbeat"]
     groups: dict[str, dict[str, _Member]] = defaultdict(lambda: defaultdict(_Member))
     commits = [

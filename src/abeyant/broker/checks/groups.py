@@ -42,8 +42,8 @@ def every_member_has_its_share(group: str, members: int | None = None) -> Check:
 def heartbeats_keep_members(group: str) -> Check:
     """Check that no member of a classic `group` is removed within its session time-out after a heartbeat.
 
-    Allowed, as in Kafka, is the removal of members that leave, whose session the test itself expires, or that do not
-    rejoin a rebalance in time. So a heartbeat counts only until the group's next generation.
+    As in Kafka, a member may be removed if it leaves, if a fault or the test expires its session, or if it does not
+    rejoin in time in a rebalance. Because of rebalances, a heartbeat counts only until the group's next generation.
     """
 
     def look(history: History) -> Verdict:

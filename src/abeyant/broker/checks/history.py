@@ -103,8 +103,8 @@ class Initialized(NamedTuple):
 class Membership(NamedTuple):
     """A broker's response to a member of a group.
 
-    `api` is JoinGroup, SyncGroup, Heartbeat or LeaveGroup in the classic protocol, ConsumerGroupHeartbeat in the
-    consumer protocol, where `generation` is the member epoch.
+    `api` is JoinGroup, SyncGroup, Heartbeat or LeaveGroup in the classic protocol. In the consumer protocol it is
+    ConsumerGroupHeartbeat, and `generation` is the member epoch.
     """
 
     at: float
@@ -176,7 +176,7 @@ class Sought(NamedTuple):
     offset: int
     """The new position; -1 if the broker chooses it: the beginning, the end, or the committed offset."""
     after: int = 0
-    """The number of records that had been handed to programs in the run by then."""
+    """How many records had been handed to programs before the seek: its place among `History.handed`."""
 
 
 class Event(NamedTuple):
@@ -186,7 +186,7 @@ class Event(NamedTuple):
     what: str
     """A description in Kafka's words: "broker 2 pauses for 9 s"."""
     subject: str = ""
-    """The thing it affects: "broker 2", a process, a group."""
+    """What the event affects: "broker 2", a process, a group."""
     until: float | None = None
 
 

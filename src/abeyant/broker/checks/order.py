@@ -1,4 +1,4 @@
-"""Check that records and effects are in the order in which they were sent."""
+"""Check that records are in the order in which they were sent, and effects in the order of their inputs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from abeyant.broker.checks.history import History
 def order_per_key(topic: str) -> Check:
     """Check that a producer's records of one key are in `topic` in the order in which they were sent.
 
-    Checks acknowledged records within a partition: Kafka promises no order between producers or between partitions,
-    whose number may have grown, and a record whose acknowledgement the program never received may be appended late.
+    Only acknowledged records in the same partition are compared. Kafka promises no order between producers or between
+    partitions (a topic may get more of them), and may append a record late if its acknowledgement was lost.
     """
 
     def look(history: History) -> Verdict:
@@ -46,10 +46,11 @@ def effects_in_order(
     inputs: Callable[[], Iterable[object]],
     key: Callable[[object], object] = lambda _: None,
 ) -> Check:
-    """Check that the effects of one key, in a program's own ledger, come in the order of its inputs.
+    """Check that the effects with the same key come in the order of the inputs with that key.
 
-    `key` returns an input's key; by default all have the same. Only the first of repeated effects counts, since a
-    program with at-least-once semantics may repeat them. Missing effects are not reported: see `each_effect_once`.
+    `effects` and `inputs` are as in `each_effect_once`. `key` returns an input's key; by default all inputs have the
+    same. If an effect is repeated, only the first one counts, since a program with at-least-once semantics may repeat
+    effects. Missing effects are not reported.
     """
 
     def look(_: History) -> Verdict:

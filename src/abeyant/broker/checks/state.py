@@ -1,4 +1,4 @@
-"""Check the brokers' state: whole transactions, equal replicas, groups and transactional ids."""
+"""Check the brokers' state: transactions are atomic, replicas equal, groups and transactional ids consistent."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def transactions_are_atomic() -> Check:
 
 
 def _transactions(history: History) -> list[tuple[str, list[tuple[str, int, int]], Ended | None]]:
-    """Return each transaction's id, the places of its acknowledged records, and its acknowledged end, or None."""
+    """Return each transaction's id, (topic, partition, offset) of its acknowledged records, and acknowledged end."""
     transactions = []
     open_: dict[tuple[str, tuple[int, int]], list[tuple[str, int, int]]] = defaultdict(list)
     moments: list[Produced | Ended] = [*history.produced, *history.ended]
@@ -59,7 +59,8 @@ def _transactions(history: History) -> list[tuple[str, list[tuple[str, int, int]
 def replicas_agree() -> Check:
     """Check that all replicas of a partition are the same below their high watermarks, and in sync once faults end.
 
-    A follower's high watermark may be behind its leader's, and what is above it may differ until it is truncated.
+    A follower's high watermark may be behind the leader's. Batches above a high watermark may differ until they are
+    truncated.
     """
 
     def look(history: History) -> Verdict:

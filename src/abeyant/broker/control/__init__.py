@@ -5,7 +5,7 @@
     ...     print(server.url)  # its description for client generators is at openapi.json
     http://127.0.0.1:.../
 
-`abeyant broker --control` serves the same.
+The command `abeyant broker --control` serves the same API.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def _waiting(control: Control, request: ControlRequest) -> dict[str, Any]:
     if count is None:
         operations = cluster.waiting(kind, client_id=client)
     elif kind is None:
-        raise HttpError(409, "query.count needs query.kind, for instance Produce")
+        raise HttpError(409, "query.count needs query.kind: add kind=Produce, for instance")
     else:
         operations = cluster.until_waiting(kind, count, client_id=client, timeout=request.query.get("timeout", 10.0))
     now = cluster.clock.now()

@@ -29,7 +29,7 @@ _REFUSALS = {
 
 
 def parameters_of(path: str) -> list[str]:
-    """Return the `{names}` in a path."""
+    """Return the names in braces in a path: ["topic"] for "/topics/{topic}"."""
     return re.findall(r"\{(\w+)\}", path)
 
 

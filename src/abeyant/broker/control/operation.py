@@ -11,7 +11,7 @@ NOTHING: Mapping[str, Schema] = {}
 
 
 class ControlRequest(NamedTuple):
-    """The parameters and the body of a client's request, after their schemas were checked."""
+    """The parameters and the body of a client's request, checked against the operation's schemas."""
 
     path: Mapping[str, Any]
     query: Mapping[str, Any]
@@ -19,7 +19,7 @@ class ControlRequest(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """A method on a path. `{names}` of the path are described in `openapi.PATHS`."""
+    """An operation of the API: a method on a path. `openapi.PATHS` describes the parameters in braces in paths."""
 
     method: str
     path: str

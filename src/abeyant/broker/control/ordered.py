@@ -26,6 +26,6 @@ class Control:
             del self._ordered[next(iter(self._ordered))]
 
     def faults(self) -> dict[int, Fault]:
-        """Return faults by id: all active ones, and those kept."""
+        """Return faults by id: all active faults of the cluster, and all faults that `keep` has kept."""
         active = {fault.id: fault for fault in self.cluster.faults()}
         return dict(sorted({**dict(self._ordered), **active}.items()))

@@ -149,7 +149,7 @@ def with_integers(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as JSON for a message, cut if long; strings get single quotes, as the message is JSON itself."""
+    """Return a value as JSON for a message, cut if long. Strings get single quotes, since messages are sent as JSON."""
     literal = repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return literal if len(literal) <= _LONG else f"{literal[:_LONG]}..."
 

@@ -37,7 +37,7 @@ def serve(
     """Serve control of an open cluster over HTTP; port 0 picks a free one. Close the server before the cluster.
 
     The default host is loopback; any other needs a `token`, which clients send as `Authorization: Bearer TOKEN`.
-    `hosts` are further names by which clients reach this machine, beside the cluster's `advertise`. Raises
+    `hosts` are further names by which clients reach this machine, besides the cluster's `advertise`. Raises
     AbeyantError if the port is taken or a token is missing.
     """
     return add_control_routes(cluster).serve(host, port, token=token, hosts=(*hosts, cluster._advertised[0]))

@@ -2,6 +2,6 @@
 
 The leader of a partition coordinates the groups, transactional ids or share partitions whose state is in it.
 
-`topics` has the topics and maps a key to its partition; `shard` is the state in one partition; `schema` describes the
-records; `coordinator` has a broker's shards.
+`topics` defines the internal topics and maps a key to its partition; `shard` is the state in one partition; `schema`
+describes the records; `coordinator` keeps a broker's shards.
 """

@@ -18,17 +18,17 @@ ShardT = TypeVar("ShardT", bound=Shard)
 
 
 class Coordinator(Generic[ShardT]):
-    """Creates, finds and drops a broker's shards. Use from the loop's thread only."""
+    """A broker's shards of one internal topic, by partition. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker, topic: InternalTopic, make: Callable[[Broker, Partition], ShardT]) -> None:
-        """`make` creates the shard of a partition that this broker begins to lead."""
+        """Start without shards. `make` creates the shard of a partition that this broker begins to lead."""
         self.topic = topic
         self.shards: dict[int, ShardT] = {}
         self._broker = broker
         self._make = make
 
     def update(self, partition: Partition) -> None:
-        """Load or drop a partition's shard after its leadership here changed.
+        """Load a partition's shard if this broker leads the partition now, else drop the shard.
 
         A shard survives a new leader epoch of the same leader, as no other broker has written meanwhile.
         """
@@ -42,9 +42,9 @@ class Coordinator(Generic[ShardT]):
             shard.end()
 
     def shard(self, key: str) -> ShardT:
-        """Return the shard of a group or a transactional id.
+        """Return the shard of a group, a transactional id or a share partition.
 
-        Raises ApiError: NOT_COORDINATOR if another broker has it, COORDINATOR_LOAD_IN_PROGRESS while it loads.
+        Raises ApiError: NOT_COORDINATOR if this broker lacks the shard, COORDINATOR_LOAD_IN_PROGRESS while it loads.
         """
         topic = self._broker.cluster.controller.topics.get(self.topic.name)
         shard = None if topic is None else self.shards.get(partition_for(key, len(topic.partitions)))
@@ -59,9 +59,9 @@ class Coordinator(Generic[ShardT]):
         return [shard for _, shard in sorted(self.shards.items()) if not shard.loading]
 
     def current(self) -> list[ShardT]:
-        """Return the loaded shards that the controller gives to this broker, in partition order.
+        """Return the loaded shards whose partitions this broker leads according to the controller, in partition order.
 
-        Leaves out shards that another broker took over while this one was paused, and that it has not dropped yet.
+        Leave out shards that another broker took over while this one was paused, and that are not dropped yet.
         """
         topic = self._broker.cluster.controller.topics.get(self.topic.name)
         led = set() if topic is None else {one.partition for one in topic.partitions if one.leader == self._broker.id}

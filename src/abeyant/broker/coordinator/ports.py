@@ -11,7 +11,7 @@ from abeyant.broker.wire.schema import Message
 
 
 class Broker(ports.Broker, Protocol):
-    """The broker of a coordinator."""
+    """The interface of a broker for its coordinators."""
 
     rebalance_purgatory: Purgatory[Any]
     heartbeat_purgatory: Purgatory[Any]
@@ -28,4 +28,4 @@ class Broker(ports.Broker, Protocol):
         client_id: str,
         then: Callable[[Any], object],
     ) -> None:
-        """Call an API of broker `number`. `then` gets the response; None if none arrived. See common/peer_call."""
+        """Call an API of broker `number`. `then` gets the response, or None without one. See common/peer_call."""

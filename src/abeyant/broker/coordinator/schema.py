@@ -1,8 +1,8 @@
 """The keys and values of coordinators' records, by Kafka's schemas: kio reads them, `wire.encoding` writes them.
 
-A schema names each field with its type: one of Kafka's ("int32", "string", "uuid", ...), another schema, an array as a
-list of one type, `Nullable` of these, or a `Field` if not all versions have it. The first use of a version makes a
-class for kio, which takes half a millisecond.
+A schema names each field with its type: a Kafka type ("int32", "string", "uuid", ...), another schema, a list of one
+type for an array, `Nullable` of such a type, or a `Field` if not all versions have the field. The first use of a
+version creates a class for kio, which takes half a millisecond.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ class Nullable(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A field of versions `since` to `until`, else `default`. A tagged field is written unless it has `default`."""
+    """A field that versions `since` to `until` have. Other versions are read as if it had the value `default`.
+
+    With a `tag` it is a tagged field, which is written only if its value is not `default`.
+    """
 
     type: Any
     since: int = 0
@@ -40,10 +43,13 @@ class Field(NamedTuple):
 
 
 class Schema:
-    """The fields of a kind of key or value, in all versions."""
+    """The fields of one kind of record key or value, in all versions."""
 
     def __init__(self, name: str, latest: int = 0, /, *, flexible_since: int = 1 << 15, **fields: Any) -> None:
-        """`latest` is the latest version, `flexible_since` the first with the flexible encoding (KIP-482)."""
+        """Define `fields` by name and type, for the versions 0 to `latest`. `name` stands in error messages.
+
+        `flexible_since` is the first version with the flexible encoding (KIP-482).
+        """
         self.name = name
         self.latest = latest
         self._flexible_since = flexible_since
@@ -64,14 +70,14 @@ class Schema:
         if version is None:
             version = version_of(data)
         if not 0 <= version <= self.latest:
-            raise ValueError(f"{self.name} in version {version}; 0 to {self.latest} can be read")
+            raise ValueError(f"cannot read {self.name} in version {version}: only 0 to {self.latest} are supported")
         try:
             return self._codec(version)[1](memoryview(data), _VERSION.size)
         except SerialError as error:
             raise ValueError(f"cannot decode {self.name} in version {version}: {error!r}") from error
 
     def entity(self, version: int, *, flexible: bool) -> Any:
-        """Return a class for kio with the fields of a version, and class attributes for those that it lacks."""
+        """Return a class for kio with the fields of a version. Fields of other versions are class attributes."""
         namespace: dict[str, object] = {"__flexible__": flexible}
         fields: list[Any] = []
         for name, kind in self._fields.items():
@@ -92,13 +98,13 @@ class Schema:
 
 
 def version_of(data: bytes) -> int:
-    """Return the version of a value. For a key of `__consumer_offsets`, this is its kind. Raises struct.error."""
+    """Return the version of a record's key or value. A key's version tells the kind of record. Raises struct.error."""
     version: int = _VERSION.unpack_from(data)[0]
     return version
 
 
 def _annotation(kind: Any, version: int, flexible: bool) -> tuple[Any, str | None]:
-    """Return a field's Python type, and its Kafka type: for a list the elements', for an object None."""
+    """Return a field's Python type, and the Kafka type: of the elements for a list, None for another schema."""
     if isinstance(kind, Schema):
         return kind.entity(version, flexible=flexible), None
     if isinstance(kind, str):

@@ -57,11 +57,11 @@ class Shard:
     # -- for subclasses
 
     def replay(self, record: Record, batch: Batch) -> None:
-        """Apply a record to the state: one from the log, or one just written."""
+        """Apply a record to the state. The record comes from the log or was just written."""
         raise NotImplementedError
 
     def end_transaction(self, producer_id: int, offset: int, *, commits: bool) -> None:
-        """Apply the end of a transaction that wrote here, whose marker is at `offset`."""
+        """Apply the end of a transaction that wrote to this partition. `offset` is the offset of its marker."""
 
     def begin(self) -> None:
         """Start timers, after the whole log has been replayed."""
@@ -112,11 +112,11 @@ class Shard:
         producer: tuple[int, int] | None = None,
         replayed: bool = True,
     ) -> None:
-        """Append one batch of records. Call `then` once, with NONE when every in-sync replica has it.
+        """Append one batch of records. Call `then` once, with NONE when every in-sync replica has the batch.
 
         On failure `then` gets the error for the client: NOT_COORDINATOR if this broker no longer leads;
-        COORDINATOR_NOT_AVAILABLE if too few replicas are in sync, or they take longer than `timeout` seconds (the
-        records stay in the log, and may still take effect); UNKNOWN_SERVER_ERROR for a batch that is too large.
+        COORDINATOR_NOT_AVAILABLE if too few replicas are in sync, or replication takes longer than `timeout` seconds
+        (the records stay in the log, and may still take effect); UNKNOWN_SERVER_ERROR for a batch that is too large.
 
         `then` may be called before this returns. With `producer` (id and epoch) the batch is part of that producer's
         transaction. With `replayed=False` the caller applies the records itself.
@@ -146,11 +146,11 @@ class Shard:
 
 
 def ignore(_: ErrorCode) -> None:
-    """Ignore a failed write, which housekeeping or the next coordinator will repeat."""
+    """Ignore the result of a write. If the write failed, housekeeping or the next coordinator repeats it."""
 
 
 def coordinator_error(error: ErrorCode) -> ErrorCode:
-    """Return the error that a coordinator's client gets for an append's error."""
+    """Translate the error of an append into the error that the coordinator's client gets."""
     if error in _MOVED:
         return ErrorCode.not_coordinator
     if error in _NOT_AVAILABLE:

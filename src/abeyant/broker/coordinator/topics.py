@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 class InternalTopic(NamedTuple):
-    """One internal topic, and the names of the brokers' settings for its creation."""
+    """One internal topic. `partitions` and `replicas` are names of broker settings that hold these numbers."""
 
     name: str
     partitions: str
     replicas: str
     config: dict[str, str]
-    """The topic's own settings; a value in braces is the broker's setting of that name."""
+    """The topic's configuration. A value in braces stands for the value of the broker setting of that name."""
 
 
 OFFSETS = InternalTopic(
@@ -66,7 +66,7 @@ INTERNAL = {topic.name: topic for topic in (OFFSETS, TRANSACTIONS, SHARES)}
 def ensure_topic(controller: Controller, settings: Settings, topic: InternalTopic) -> Topic:
     """Return the topic. Create it if it does not exist.
 
-    With too few brokers it gets fewer replicas; Kafka would refuse to create it. Raises ApiError.
+    With too few brokers the topic gets fewer replicas; Kafka would refuse to create the topic. Raises ApiError.
     """
     existing = controller.topics.get(topic.name)
     if existing is not None:
@@ -79,7 +79,7 @@ def ensure_topic(controller: Controller, settings: Settings, topic: InternalTopi
 
 
 def partition_for(key: str, count: int) -> int:
-    """Return the key's partition, of `count`, by Java's hash of the string, as in Kafka."""
+    """Return the partition of a key in a topic of `count` partitions, by Java's hash of the key, as in Kafka."""
     return java_hash(key) % count
 
 

@@ -1,4 +1,4 @@
-"""The base of a broker's delayed operations, and those of produces, fetches and throttling.
+"""The base of a broker's delayed operations, and the operations of produces, fetches and throttling.
 
-The others are in the modules of their requests.
+Other delayed operations are in the modules of their requests.
 """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class PendingFetch:
-    """One partition of a pending fetch: its offset, and the bytes available from there."""
+    """One partition of a pending fetch, with the fetch's offset and the number of bytes available from that offset."""
 
     __slots__ = ("_counted_to", "_leader_epoch", "_leads", "_max_bytes", "_offset", "bytes", "committed", "partition")
 
@@ -29,7 +29,7 @@ class PendingFetch:
 
     @property
     def has_nothing(self) -> bool:
-        """Return whether there are no bytes to read, in the same leader epoch, so that the fetch can keep waiting."""
+        """Return whether there is nothing new: the same leader epoch, and no readable record from the offset on."""
         partition = self.partition
         return (
             partition.leads is self._leads
@@ -38,7 +38,7 @@ class PendingFetch:
         )
 
     def poll(self) -> bool:
-        """Count new bytes. Return False if the fetch must complete now, because reading the partition will fail."""
+        """Update `bytes`. Return False if the fetch must complete now: the leader changed or the offset is gone."""
         partition = self.partition
         if partition.leads is not self._leads or partition.state.leader_epoch != self._leader_epoch:
             return False
@@ -51,10 +51,10 @@ class PendingFetch:
         return self._offset >= partition.log.start_offset
 
     def read(self, most: int) -> bytes | None:
-        """Return the fetch's records, at most `most` bytes or one batch.
+        """Return the records from the fetch's offset on: at most `most` bytes, but at least one batch.
 
-        Return None if the request has to be read from scratch: if anything but the high watermark has changed, the log
-        has or had transactions, or reading it fails.
+        Return None if the whole request must be read again: the leader epoch has changed, the offset is outside of
+        the readable log, the log has or had transactions, or reading the log fails.
         """
         partition = self.partition
         log = partition.log
@@ -87,7 +87,7 @@ class DelayedFetch(BrokerOperation):
         since: float,
         answer: Callable[[], object],
     ) -> None:
-        """Wait at most `timeout` seconds, then call `answer`, which reads the records."""
+        """Wait for `min_bytes`, at most `timeout` seconds. Then call `answer`, which reads the records."""
         super().__init__(timeout, client_id, since)
         self._min_bytes = min_bytes
         self._pending = pending
@@ -98,7 +98,7 @@ class DelayedFetch(BrokerOperation):
         return ((pending.partition.topic, pending.partition.index) for pending in self._pending)
 
     def try_complete(self) -> bool:
-        """Complete when `min_bytes` are available. Only partitions that have grown are counted again."""
+        """Complete when `min_bytes` are available or a `poll` fails. Only partitions that have grown are recounted."""
         total = 0
         for pending in self._pending:
             if not pending.poll():
@@ -107,5 +107,5 @@ class DelayedFetch(BrokerOperation):
         return total >= self._min_bytes and self.force_complete()
 
     def on_complete(self) -> None:
-        """Read the records and answer."""
+        """Read the records and send the response."""
         self._answer()

@@ -13,25 +13,26 @@ class Waiting(NamedTuple):
 
     broker: int
     kind: str
-    """The purgatory; for a held request its API, for instance "Metadata" or "ReplicaFetch".
+    """The name of the purgatory; or of the API, as "ReplicaFetch", if a fault or a paused broker holds the request.
 
     Purgatories are "Produce", "Fetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat", "ShareFetch",
-    "ShareLock" (records that a member of a share group has), "InterBroker" (a broker's request to another), "Throttle"
-    (a connection from which no request is read, or a replica that fetches nothing).
+    "ShareLock" (records that a member of a share group has acquired), "InterBroker" (a broker's request to another
+    broker), "Throttle" (a connection from which no request is read, or a replica that fetches nothing).
     """
     keys: tuple[tuple[str, int | str], ...]
-    """The keys that it waits on: topics and partitions, or groups and members for rebalances and sessions.
+    """The keys that the request waits on: (topic, partition), or (group, member) for rebalances and sessions.
 
-    A share lock has both, and ("offsets", "first-last").
+    A share lock has both, and ("offsets", "first-last") for its offsets. A throttled connection has (API, quota).
     """
     client_id: str
     """The client id of the request; a follower's is "broker-2-fetcher-0", as in Kafka."""
     since: float
-    """The time at which it started to wait, in seconds on the cluster's clock."""
+    """The time at which the wait started, in seconds on the cluster's clock."""
     deadline: float
-    """The time at which it expires, in seconds on the cluster's clock; infinity for never."""
+    """The time at which the wait expires, in seconds on the cluster's clock; infinity for never."""
     held_by: str = ""
-    """The reason why it is held: "delay" (a fault), "throttle" (a quota or a fault), "pause" (its broker); else ""."""
+    """The reason why the request is held: "delay" (a fault), "throttle" (a quota or a fault) or "pause" (a paused
+    broker). "" if the request is not held."""
 
     @property
     def client(self) -> str:
@@ -47,13 +48,13 @@ class BrokerOperation(DelayedOperation):
     kind: str  # the purgatory's name, set by each subclass
 
     def __init__(self, timeout: float, client_id: str, since: float) -> None:
-        """Expire after `timeout` seconds. `since` is the start, in seconds on the cluster's clock."""
+        """Expire after `timeout` seconds. `since` is the time of the start, in seconds on the cluster's clock."""
         super().__init__(timeout)
         self.client_id = client_id
         self.since = since
 
     def keys(self) -> Iterable[tuple[str, int | str]]:
-        """Return the topics and partitions, or groups and members, that it waits for."""
+        """Return the topics and partitions, or groups and members, that the operation waits for."""
         raise NotImplementedError
 
     def describe(self, broker: int) -> Waiting:
@@ -65,16 +66,16 @@ class PendingPartition(Protocol):
     """One partition of a pending request."""
 
     partition: Any
-    """A `Partition`; typed Any, since this module must not import that one."""
+    """The `Partition`; typed Any, since this module must not import `replica.partition`."""
     pending: bool
-    """Whether it has no result yet."""
+    """Whether the partition has no result yet."""
 
     def poll(self) -> bool:
         """Update the result. Return whether the partition is still pending."""
 
 
 class PartitionsOperation(BrokerOperation):
-    """Completes when none of its partitions is pending; keyed by them."""
+    """An operation that completes when none of its partitions is pending. Its keys are its pending partitions."""
 
     __slots__ = ("_answer", "_waiting")
 
@@ -86,7 +87,7 @@ class PartitionsOperation(BrokerOperation):
         since: float,
         answer: Callable[[], object],
     ) -> None:
-        """Wait at most `timeout` seconds for the results of `waiting`, then call `answer`, once."""
+        """Wait until each partition in `waiting` has a result, at most `timeout` seconds. Then call `answer` once."""
         super().__init__(timeout, client_id, since)
         self._waiting = waiting
         self._answer = answer
@@ -118,21 +119,21 @@ class Throttled(BrokerOperation):
     def __init__(
         self, seconds: float, key: tuple[str, int | str], client_id: str, since: float, then: Callable[[], object]
     ) -> None:
-        """Call `then` once, after `seconds`. `key` is shown: the API and the quota, or the partition."""
+        """Call `then` once, after `seconds`. `key` is (API, quota) or (topic, partition), for `Cluster.waiting`."""
         super().__init__(seconds, client_id, since)
         self._keys = (key,)
         self.then = then
 
     def keys(self) -> tuple[tuple[str, int | str], ...]:
-        """Return the throttled request's key."""
+        """Return the key to show in `Cluster.waiting`."""
         return self._keys
 
     def describe(self, broker: int) -> Waiting:
-        """Return the throttled request's row in `Cluster.waiting`."""
+        """Return the operation's row in `Cluster.waiting`, with `held_by` "throttle"."""
         return super().describe(broker)._replace(held_by="throttle")
 
     def try_complete(self) -> bool:
-        """Return False: its deadline, the end of the connection or a change of the settings completes it."""
+        """Return False: the deadline, the end of the connection or a change of settings completes the operation."""
         return False
 
     def on_complete(self) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PendingAck:
-    """One partition of a produce: the offset to replicate, and the result."""
+    """One partition of a produce: the offset that the high watermark must reach, and the result."""
 
     __slots__ = ("error", "leader_epoch", "partition", "pending", "required")
 

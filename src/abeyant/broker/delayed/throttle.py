@@ -1,7 +1,7 @@
 """Throttled channels: connections from which no request is read until a deadline (KIP-219).
 
-Their last response, with `throttle_time_ms`, is sent at once. A client that respects it sends nothing meanwhile;
-requests of other clients wait in the socket. Kafka: `ThrottledChannel`.
+Their last response, with `throttle_time_ms`, is sent at once. A client that respects this time sends nothing meanwhile;
+the requests of a client that ignores it wait in the socket. Kafka: `ThrottledChannel`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ThrottledChannels:
         self._channels: dict[Connection, Throttled] = {}
 
     def mute(self, connection: Connection, seconds: float, api: str, quota: str) -> None:
-        """Read no request of a connection for `seconds`. Call it before the response is sent with `mute`."""
+        """Read no request of a connection for `seconds`. Call this before `Connection.answer` with `mute=True`."""
 
         def end() -> None:
             self._channels.pop(connection, None)

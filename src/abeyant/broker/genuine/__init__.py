@@ -1,6 +1,7 @@
 """Genuine Apache Kafka on loopback: three brokers from Maven Central, for request logs, tests and benchmarks.
 
-`GenuineKafka` wraps it with the API of our own cluster, for `pytest --kafka=genuine`, and needs the extra `broker`.
+`GenuineKafka` gives these brokers the API of `abeyant.broker.Cluster`, for `pytest --kafka=genuine`, and needs the
+extra `broker`.
 """
 
 from abeyant.broker.genuine.cluster import Cluster, free_ports, terminate

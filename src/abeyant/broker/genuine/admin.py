@@ -69,7 +69,7 @@ class Admin:
         }
 
     def records(self, topic: str, partition: int, leader: int, committed: bool) -> Iterator[Record]:
-        """Yield all records of a partition as a consumer sees them; with `committed`, as a read_committed one does."""
+        """Yield all records of a partition as a consumer sees them; with `committed`, as a read_committed consumer."""
         offset = 0
         while True:
             query = Message(partition=partition, fetch_offset=offset, partition_max_bytes=_BYTES)
@@ -99,7 +99,7 @@ class Admin:
         return int(row.base_offset)
 
     def _send(self, api: tuple[int, int], request: Message, broker: int | None = None) -> Any:
-        """Send a request to one broker, or to the first that responds. Raises AbeyantError if none does."""
+        """Send a request to one broker, or to the first that responds. Raises AbeyantError if none responds."""
         unreachable: OSError | None = None
         running = self._addresses()
         for address in running.values() if broker is None else [running[broker]] if broker in running else []:
@@ -112,7 +112,7 @@ class Admin:
 
 
 def _without_aborted(batches: Iterable[Batch], aborted: Iterable[Any]) -> Iterator[Batch]:
-    """Yield the batches without those of aborted transactions, each of which ends with its producer's next marker."""
+    """Yield the record batches of no aborted transaction. A transaction ends at its producer's next marker."""
     to_come = sorted((transaction.first_offset, transaction.producer_id) for transaction in aborted)
     open_: set[int] = set()
     for batch in batches:

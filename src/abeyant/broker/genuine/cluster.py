@@ -1,4 +1,4 @@
-"""Three KRaft nodes of Apache Kafka on loopback, each of them broker and controller."""
+"""Run three KRaft nodes of Apache Kafka on loopback, each of them both broker and controller."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Node:
 
     @property
     def logs(self) -> Path:
-        """Return the folder of this broker's own logs."""
+        """Return the folder of this broker's log files, such as server.log."""
         return self.folder / "logs"
 
     @property
@@ -80,7 +80,7 @@ class Node:
 
 
 class Cluster:
-    """Starts, freezes and stops the nodes."""
+    """A cluster of three nodes, which it starts, freezes and stops."""
 
     def __init__(
         self,
@@ -93,10 +93,11 @@ class Cluster:
         heap_mb: int = 700,
         brief: bool = False,
     ) -> None:
-        """Prepare nodes below `work` on ports base_port + 1, 2, 3 and + 11, 12, 13, without starting them.
+        """Prepare nodes with folders below `work`, without starting them.
 
-        `settings` are added to `SETTINGS`; `request_level` is the level of Kafka's request logger. `brief` makes
-        brokers start faster and run slower, for runs of about a minute.
+        Their ports are base_port + 1, 2, 3 for clients and base_port + 11, 12, 13 for controllers. `settings` are added
+        to `SETTINGS`; `request_level` is the level of Kafka's request logger. `brief` makes brokers start faster and
+        run slower, for runs of about a minute.
         """
         self.kafka = kafka
         self._settings = SETTINGS | dict(settings or {})
@@ -178,7 +179,7 @@ class Cluster:
             self.stop()
 
     def check_alive(self, but: Collection[int] = ()) -> None:
-        """Raise ClusterError if a broker has exited, except those in `but`."""
+        """Raise ClusterError if a broker that is not in `but` has exited."""
         for node in self.nodes.values():
             if node.number not in but and not node.is_running:
                 raise ClusterError(f"broker {node.number} has ended (see {node.logs}/server.log)")
@@ -207,7 +208,7 @@ class Cluster:
         )  # fmt: skip
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
-            raise ClusterError(f"formatting broker {node.number} failed:\n{result.stderr[-2000:]}")
+            raise ClusterError(f"formatting the storage of broker {node.number} failed:\n{result.stderr[-2000:]}")
 
     def _launch(self, node: Node) -> None:
         options = (f"-Xmx{self._heap_mb}m", "-Xms256m", "-XX:+UseSerialGC", *self._compiler, *self._logging(node))
@@ -232,7 +233,7 @@ class Cluster:
         while time.monotonic() < until:
             if node.process is None or node.process.poll() is not None:
                 tail = (node.folder / "stdout").read_text(errors="replace")[-2000:]
-                raise ClusterError(f"broker {node.number} ended at its start (see {log})\n{tail}")
+                raise ClusterError(f"broker {node.number} exited while it started (see {log})\n{tail}")
             if log.exists() and "Kafka Server started" in log.read_text(errors="replace"):
                 return
             time.sleep(0.2)
@@ -240,7 +241,7 @@ class Cluster:
 
 
 def free_ports() -> int:
-    """Return a base port with free ports for a cluster. Raises ClusterError if there is none."""
+    """Return a base port from which all six ports of a cluster are free. Raises ClusterError if none is found."""
     for base in range(21_000 + 20 * (os.getpid() % 400), 32_000, 20):
         try:
             for number in NODES:
@@ -249,7 +250,7 @@ def free_ports() -> int:
         except ClusterError:
             continue
         return base
-    raise ClusterError("no free ports")
+    raise ClusterError("no six ports up to 32,000 are free for three brokers: end programs that use some")
 
 
 def _require_free(port: int) -> None:

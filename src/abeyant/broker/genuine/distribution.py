@@ -27,14 +27,14 @@ class ClusterError(Exception):
 def die_with_parent() -> None:
     """Make the kernel kill this process when its parent dies.
 
-    For `preexec_fn`: it runs in the new process, and only makes one system call.
+    Pass this function as `preexec_fn`: it runs in the new process, and makes only one system call.
     """
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
 class Kafka:
-    """An installed Kafka."""
+    """An installation of Apache Kafka: the Java command, the folder of the jars, and the version."""
 
     java: str
     jars: Path
@@ -45,7 +45,7 @@ class Kafka:
     def command(
         self, main_class: str, *arguments: str, options: tuple[str, ...] = (), also: tuple[Path, ...] = ()
     ) -> list[str]:
-        """Return the command line that runs a main class of Kafka's, or of the class path `also`."""
+        """Return the command line that runs the Java class `main_class` from Kafka's jars or the class paths `also`."""
         # Write logs in UTC, whatever the time zone of this machine.
         common = ("-Duser.timezone=UTC", "-Djava.net.preferIPv4Stack=true")
         searched = os.pathsep.join([*map(str, (*also, *self.also)), f"{self.jars}{os.sep}*"])

@@ -68,7 +68,7 @@ class GenuineKafka(Outages):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def tidy_up(self) -> None:
-        """Delete the test's topics, and restart or resume brokers that it left stopped or paused."""
+        """Delete the test's topics, and start or resume the brokers that the test left stopped or paused."""
         for number, node in self._nodes.nodes.items():
             if not node.is_running:
                 self.start(number)

@@ -1,7 +1,7 @@
 """The group coordinator: members, assignments and committed offsets.
 
-`shard` holds the groups of one partition of `__consumer_offsets`. `classic/` and `consumer/` are the two protocols: in
-each, `group` is the state of one group, and `protocol` changes it by requests. `migration/` converts a group from one
-protocol to the other, and serves classic members in a consumer group. `offsets/` has the committed offsets, `waits` the
-delayed operations. None of them does network I/O.
+`shard` holds the groups of one partition of `__consumer_offsets`. `classic/`, `consumer/`, `share/` and `streams/` are
+the protocols: in each, `group` is the state of one group, and `protocol` handles the requests that change this state.
+`migration/` converts a group from the classic to the consumer protocol or back, and serves classic members in a
+consumer group. `offsets/` has the committed offsets, `waits` the delayed operations. These modules do no network I/O.
 """

@@ -23,10 +23,10 @@ _MINUTE = 60_000  # ms
 
 
 class Retention:
-    """Deletes one shard's expired offsets and empty groups, every `offsets.retention.check.interval.ms`."""
+    """The deletion of one shard's expired offsets and empty groups, every `offsets.retention.check.interval.ms`."""
 
     def __init__(self, state: GroupsState) -> None:
-        """Start nothing yet: `begin` does."""
+        """Read the settings. `begin` schedules the first check."""
         settings = state.broker.cluster.settings
         self._state = state
         self._seconds: float = settings["offsets.retention.check.interval.ms"] / 1000
@@ -65,7 +65,7 @@ class Retention:
 def is_old(
     group: WithOffsets, key: OffsetKey, offsets: Offsets, replicated: int, now_ms: int, retention_ms: int
 ) -> bool:
-    """Return whether an offset may be deleted: past its retention, and not of a topic in use. O(members)."""
+    """Return whether an offset may be deleted: its retention has passed and no member uses its topic. O(members)."""
     offset = offsets.committed(key, replicated)
     if offset is None or offsets.is_unstable(key):
         return False

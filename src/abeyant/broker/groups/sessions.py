@@ -1,8 +1,8 @@
-"""The sessions of group members, of every protocol: each is a deadline that a heartbeat moves.
+"""The sessions of group members, of every protocol. A session is a deadline that each heartbeat moves.
 
-A heartbeat does not touch the pending operation: it only moves its `deadline`. When the operation expires and there was
-a heartbeat meanwhile, a new operation waits for the remaining time. So each member costs one assignment per heartbeat,
-and one operation per session time-out.
+A heartbeat only sets the attribute `deadline` of the pending operation, and leaves its timer alone. If the operation
+expires before this deadline, a new operation waits for the remaining time. So each member costs one assignment per
+heartbeat, and one operation per session time-out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ROUNDING = 1e-6  # seconds: sums of float times differ in the last digits
 class DelayedHeartbeat(BrokerOperation):
     """A member's session, in the Heartbeat purgatory. It expires or is cancelled.
 
-    For a new member of the classic protocol: its time to join again with the id that it got.
+    For a new member of the classic protocol, it is the time in which the member must join again with its new id.
     """
 
     __slots__ = ("_on_timeout", "deadline", "group_id", "member_id", "seconds")
@@ -34,7 +34,7 @@ class DelayedHeartbeat(BrokerOperation):
         deadline: float,
         on_timeout: Callable[[DelayedHeartbeat], object],
     ) -> None:
-        """Call `on_timeout` at the deadline. `key` is group id and member id, `seconds` the session's time-out."""
+        """Call `on_timeout` at `deadline`. `key` is (group id, member id), `seconds` is the session's time-out."""
         super().__init__(deadline - now, client_id, now)
         self.group_id, self.member_id = key
         self.seconds = seconds
@@ -50,7 +50,7 @@ class DelayedHeartbeat(BrokerOperation):
         return Waiting(broker, self.kind, self.keys(), self.client_id, self.deadline - self.seconds, self.deadline)
 
     def try_complete(self) -> bool:
-        """Return False, as a heartbeat does not complete it."""
+        """Return False, as a heartbeat does not complete the operation."""
         return False
 
     def on_expiration(self) -> None:
@@ -74,7 +74,7 @@ class Sessions:
         self._groups: dict[str, dict[str, DelayedHeartbeat]] = {}  # by group id and member id
 
     def touch(self, group_id: str, member_id: str, client_id: str, seconds: float) -> None:
-        """Start a member's session of `seconds`, or restart it. While it runs, this only moves its deadline."""
+        """Start or restart a member's session of `seconds`. To restart a running session, only move its deadline."""
         now = self._now()
         deadline = now + seconds
         running = self._groups.get(group_id, {}).get(member_id)
@@ -86,7 +86,7 @@ class Sessions:
         self._start(DelayedHeartbeat((group_id, member_id), client_id, now, seconds, deadline, self._check_deadline))
 
     def end(self, group_id: str, member_id: str) -> None:
-        """End a member's session, if it has one, without a call of `expired`."""
+        """End a member's session, if the member has one, without calling `expired`."""
         running = self._pop(group_id, member_id)
         if running is not None:
             self._purgatory.cancel(running)
@@ -102,7 +102,7 @@ class Sessions:
             self.end_group(group_id)
 
     def expire_overdue(self, group_id: str) -> None:
-        """Expire the group's sessions whose deadline has passed. The timer does so up to some ms later."""
+        """Expire the group's sessions whose deadline has passed. The timer would expire them up to some ms later."""
         now = self._now()
         for running in list(self._groups.get(group_id, {}).values()):
             if running.deadline <= now + _ROUNDING:

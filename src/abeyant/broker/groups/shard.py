@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class GroupShard(GroupsState):
-    """The groups' protocols, sessions and waits. Use from the loop's thread only."""
+    """The groups of one partition, with their protocols and sessions. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker, partition: Partition) -> None:
         """Start empty; `load` fills it."""
@@ -111,15 +111,15 @@ class GroupShard(GroupsState):
         self.share_states.clear()
 
     def _classic_ended(self, group: ClassicGroup) -> None:
-        """Answer pending requests with REBALANCE_IN_PROGRESS, as members may have to rejoin a consumer group."""
+        """Answer the group's pending requests with REBALANCE_IN_PROGRESS, so that members may join a consumer group."""
         self.classic_protocol.end(group, ErrorCode.rebalance_in_progress)
 
     # -- groups
 
     def group_or_new(self, group_id: str) -> ClassicGroup:
-        """Return a classic group. Create it if it does not exist, and in place of an empty consumer or streams group.
+        """Return a classic group. Create it if no group has the id, or an empty consumer or streams group has it.
 
-        Raises ApiError: INCONSISTENT_GROUP_PROTOCOL for a share group, and if another has members.
+        Raises ApiError: INCONSISTENT_GROUP_PROTOCOL for a share group, or a consumer or streams group with members.
         """
         existing = self.find(group_id)
         if isinstance(existing, ConsumerGroup | StreamsGroup) and not existing.members:
@@ -134,7 +134,7 @@ class GroupShard(GroupsState):
         return group
 
     def join(self, request: HeartbeatRequest, group_id: str, then: Callable[[HeartbeatResponse], object]) -> None:
-        """Let a consumer member join. Create its group, or upgrade a classic one, as needed.
+        """Let a consumer member join. Create the group, or upgrade a classic group, if needed.
 
         Raises ApiError: GROUP_ID_NOT_FOUND if the classic group cannot be upgraded.
         """
@@ -155,12 +155,12 @@ class GroupShard(GroupsState):
     # -- for the consumer protocol and its classic members
 
     def _may_assign(self, kind: str, group: ConsumerGroup | ShareGroup | StreamsGroup) -> bool:
-        """Return whether a group may get a new target: `assignment.interval.ms` have passed since the last one."""
+        """Return whether a group may get a new target assignment, `assignment.interval.ms` after the last one."""
         interval = self._setting(kind, group.id, "assignment.interval.ms")
         return group.target_time <= 0 or not 0 <= self._now_ms() - group.target_time < interval
 
     def _setting(self, kind: str, group_id: str, name: str) -> int:
-        """Return a setting of a group of this kind."""
+        """Return a group's value of the setting `KIND.NAME`, for instance `consumer.session.timeout.ms`."""
         value: int = self._group_settings.value(group_id, f"{kind}.{name}")
         return value
 
@@ -169,7 +169,7 @@ class GroupShard(GroupsState):
         return self._setting(kind, group_id, "session.timeout.ms") / 1000
 
     def share_heartbeat(self, group_id: str, request: ShareHeartbeat, then: OnHeartbeat) -> None:
-        """Let a member join or stay in a share group, which is created for the first one. Raises ApiError."""
+        """Let a member join or stay in a share group. The first member creates the group. Raises ApiError."""
         is_new = self.find(group_id) is None
         if is_new and request.epoch != JOINS:
             raise ApiError(ErrorCode.group_id_not_found, f"Share group {group_id} not found.")
@@ -177,7 +177,10 @@ class GroupShard(GroupsState):
         self.share_protocol.heartbeat(group, request, then)
 
     def streams_heartbeat(self, group_id: str, request: StreamsHeartbeat, then: OnStreamsHeartbeat) -> None:
-        """Let a member join or stay in a streams group, which may replace an empty classic one. Raises ApiError."""
+        """Let a member join or stay in a streams group. The first member creates the group. Raises ApiError.
+
+        A new streams group may replace an empty classic group.
+        """
         classic = self.groups.get(group_id)
         if request.epoch == JOINS and classic is not None and classic.state is State.EMPTY:
             self.write_and_replay([(classic_records.group_key(group_id), None)], ignore)
@@ -205,7 +208,7 @@ class GroupShard(GroupsState):
         *,
         rebalance: bool = True,
     ) -> None:
-        """Downgrade the group without these members. The classic member `joins` replaces the last consumer member."""
+        """Downgrade the group without `member_ids`. The classic member `joins` replaces the last consumer member."""
         classic, entries = self.migration.downgrade(group, member_ids, joins, rebalance=rebalance)
         members = list(group.members)
         self.write_and_replay(entries, then)
@@ -224,7 +227,7 @@ class GroupShard(GroupsState):
             self._expired(group_id, member_id)
 
     def delete(self, group_ids: Iterable[str], then: Callable[[dict[str, ErrorCode]], object]) -> None:
-        """Delete groups with their offsets and states. `then` gets an error, or NONE, for each."""
+        """Delete groups with their offsets and states. `then` gets NONE or an error for each group."""
         group_ids = list(group_ids)
         empty = [group for group in group_ids if group in self.shares and not self.shares[group].members]
         states = {group: partitions for group in empty if (partitions := self.share_states.of(group).all)}

@@ -37,7 +37,7 @@ EMPTY = (State.EMPTY, ConsumerState.EMPTY, ShareState.EMPTY, StreamsState.EMPTY)
 
 
 class GroupsState(Shard):
-    """Groups and offsets as the partition's log has them, and writes to it. `GroupShard` runs the protocols on it."""
+    """The groups and offsets of one partition, as its log has them. `GroupShard` adds the protocols."""
 
     def __init__(self, broker: Broker, partition: Partition) -> None:
         """Start empty; `load` fills it."""
@@ -124,7 +124,7 @@ class GroupsState(Shard):
             self.offsets.put(key, offset, record.offset, self.replicated)
 
     def end_transaction(self, producer_id: int, offset: int, *, commits: bool) -> None:
-        """End a transaction: commit the offsets that it wrote, or drop them. Its marker is at log offset `offset`."""
+        """Commit or drop the offsets that a transaction wrote. The transaction's marker is at log offset `offset`."""
         self.offsets.end_transaction(producer_id, offset, self.replicated, commits=commits)
 
     @property
@@ -133,7 +133,7 @@ class GroupsState(Shard):
         return self.partition.high_watermark
 
     def write_and_replay(self, entries: Sequence[Entry], then: Callable[[ErrorCode], object]) -> None:
-        """Write and replay records. Call `then` with the result."""
+        """Write records to the log and apply them. Call `then` with the result of the write."""
         self.write(entries, then, timeout=self._timeout)
 
     def tombstones(self, group_id: str, *, offsets: bool = True) -> list[Entry]:
@@ -176,7 +176,7 @@ class GroupsState(Shard):
         return self._require(self.streams, group_id, "a streams group")
 
     def find(self, group_id: str) -> AnyGroup | None:
-        """Return a group of any protocol, if it exists."""
+        """Return a group of any protocol, or None if no group has the id."""
         kinds: tuple[dict[str, Any], ...] = (self.groups, self.consumers, self.shares, self.streams)
         return next((groups[group_id] for groups in kinds if group_id in groups), None)
 
@@ -212,14 +212,14 @@ class GroupsState(Shard):
         client_id: str = "",
         producer: tuple[int, int] | None = None,
     ) -> None:
-        """Write offsets, in the transaction of `producer` if given. Call `then` once they are replicated."""
+        """Write offsets, as part of the transaction of `producer` if given. Call `then` once they are replicated."""
         entries: list[Entry] = [
             (offset_records.offset_key(key), offset_records.offset_value(offset)) for key, offset in offsets.items()
         ]
         self.write(entries, then, timeout=self._timeout, client_id=client_id, producer=producer)
 
     def forget_offsets(self, keys: Collection[OffsetKey], then: Callable[[ErrorCode], object]) -> None:
-        """Delete these offsets, as far as they exist."""
+        """Delete the offsets of `keys`, as far as they exist. Call `then` with the result."""
         existing = {group: set(self.offsets.every_key(group)) for group in {key.group for key in keys}}
         entries: list[Entry] = [(offset_records.offset_key(key), None) for key in keys if key in existing[key.group]]
         if entries:
@@ -228,7 +228,7 @@ class GroupsState(Shard):
             then(ErrorCode.none)
 
     def forget_topic(self, topic: str, topic_id: uuid.UUID) -> None:
-        """Delete the offsets of a deleted topic, and remove it from the records of share groups."""
+        """Delete the offsets of a deleted topic, and remove the topic from the records of share groups."""
         self.share_states.forget_topic(topic_id)
         keys = [key for group in self.all_groups() for key in self.offsets.every_key(group.id) if key.topic == topic]
         if keys:

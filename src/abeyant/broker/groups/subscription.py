@@ -1,7 +1,7 @@
 """The metadata that consumers exchange through the coordinator (ConsumerProtocol), as far as the coordinator reads it.
 
-A joining consumer sends its subscription and, from version 1 on, the partitions that it owns. The leader sends the
-assignment of each member. In a consumer group the coordinator does that instead.
+A joining consumer sends its subscription and, from version 1 on, the partitions that it owns. The group's leader sends
+the assignment of each member. In a consumer group the coordinator assigns instead.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class Subscription(NamedTuple):
     version: int
     topics: tuple[str, ...]
     owned: tuple[NamedPartition, ...] = ()
-    """The partitions that it has now."""
+    """The partitions that the consumer has now."""
     rack_id: str | None = None
 
 
 def read_subscription(metadata: bytes) -> Subscription:
-    """Read a ConsumerProtocolSubscription of any version. Raises ValueError for other bytes."""
+    """Decode a ConsumerProtocolSubscription of any version. Raises ValueError if the bytes are something else."""
     version, value = _read(_SUBSCRIPTION, metadata)
     return Subscription(version, value.topics, _partitions(value.owned), value.rack_id)
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str]:
-    """Return the topics of a consumer's subscription; none for other metadata."""
+    """Return the topics of a consumer's subscription; an empty set if `metadata` is no subscription."""
     try:
         return frozenset(read_subscription(metadata).topics)
     except ValueError:
@@ -58,14 +58,14 @@ def subscribed_topics(metadata: bytes) -> frozenset[str]:
 def read_assignment(assignment: bytes) -> tuple[tuple[NamedPartition, ...], bytes]:
     """Return the partitions and a custom assignor's user data, from a ConsumerProtocolAssignment of any version.
 
-    Raises ValueError for other bytes.
+    Raises ValueError if the bytes are something else.
     """
     value = _read(_ASSIGNMENT, assignment)[1]
     return _partitions(value.topics), value.user_data or b""
 
 
 def assignment_value(version: int, partitions: Iterable[NamedPartition]) -> bytes:
-    """Return a ConsumerProtocolAssignment, for a consumer whose subscription has this version."""
+    """Encode a ConsumerProtocolAssignment for a consumer whose subscription has this version."""
     topics = [
         Message(topic=topic, indexes=[index for _, index in rows])
         for topic, rows in groupby(sorted(partitions), itemgetter(0))
@@ -74,11 +74,11 @@ def assignment_value(version: int, partitions: Iterable[NamedPartition]) -> byte
 
 
 def _read(schema: Schema, data: bytes) -> tuple[int, Any]:
-    """Return the version and the fields; from later versions, the known fields."""
+    """Decode the version and the fields. From a later version than `_LATEST`, decode the known fields."""
     try:
         version = version_of(data)
     except struct.error as error:
-        raise ValueError(f"{schema.name}: {error}") from error
+        raise ValueError(f"cannot decode {schema.name}: {error}") from error
     return version, schema.read(data, min(version, _LATEST))
 
 

@@ -9,7 +9,7 @@ from abeyant.broker.delayed.operation import BrokerOperation
 
 
 class DelayedRebalance(BrokerOperation):
-    """A step of a rebalance, in the Rebalance purgatory. Kafka: `DelayedJoin`, `DelayedSync`, `DelayedRebalance`."""
+    """A wait of a rebalance, in the Rebalance purgatory. Kafka: `DelayedJoin`, `DelayedSync`, `DelayedRebalance`."""
 
     __slots__ = ("_is_done", "_members", "_on_timeout", "_then")
 
@@ -25,7 +25,7 @@ class DelayedRebalance(BrokerOperation):
         then: Callable[[], object] | None,
         on_timeout: Callable[[], object] | None,
     ) -> None:
-        """Call `then` when `is_done`, or after `timeout` seconds; after a time-out also call `on_timeout`."""
+        """Call `then` when `is_done()` is true, or after `timeout` seconds; at a time-out also call `on_timeout`."""
         super().__init__(timeout, client_id, since)
         self._members = members
         self._is_done = is_done
@@ -33,11 +33,11 @@ class DelayedRebalance(BrokerOperation):
         self._on_timeout = on_timeout
 
     def keys(self) -> Iterable[tuple[str, str]]:
-        """Return the group id and member id of each member that it waits for."""
+        """Return the group id and member id of each member that the operation waits for."""
         return self._members()
 
     def try_complete(self) -> bool:
-        """Complete when the step is done."""
+        """Complete when `is_done()` is true."""
         return self._is_done() and self.force_complete()
 
     def on_complete(self) -> None:
@@ -52,10 +52,10 @@ class DelayedRebalance(BrokerOperation):
 
 
 class Waits:
-    """Submits and checks the delayed operations of one shard's groups."""
+    """The delayed rebalance operations of one shard's groups."""
 
     def __init__(self, rebalance: Purgatory[DelayedRebalance], now: Callable[[], float]) -> None:
-        """`now` returns seconds."""
+        """`now` returns seconds on the cluster's clock."""
         self._rebalance = rebalance
         self._now = now
 
@@ -69,12 +69,12 @@ class Waits:
         then: Callable[[], object] | None = None,
         on_timeout: Callable[[], object] | None = None,
     ) -> None:
-        """Call `then` when a `check` of `key` finds `is_done`, or after `seconds`; then also call `on_timeout`."""
+        """Call `then` when `check(key)` finds `is_done()` true, or after `seconds`; at a time-out also `on_timeout`."""
         operation = DelayedRebalance(seconds, client_id, self._now(), members, is_done, then, on_timeout)
         self._rebalance.try_complete_else_watch(operation, [key])
 
     def check(self, key: Hashable) -> None:
-        """Complete the operations of a group or a member whose step is done."""
+        """Complete the operations of a group or a member whose `is_done()` is true."""
         self._rebalance.check_and_complete(key)
 
     def forget(self, key: Hashable) -> None:

@@ -1,7 +1,7 @@
 """One replica's log: batches as bytes, offsets, leader epochs, producer state and a time index, in memory or on disk.
 
-No thread, no clock, no event loop: time is an argument, in milliseconds since 1970. A log is used by one thread at a
-time, the broker's loop. Batches are immutable bytes, so the replicas of one process share them.
+A log has no thread, clock or event loop: time is an argument, in milliseconds since 1970. Use a log from one thread,
+as the broker's event loop does. Batches are immutable bytes, so the replicas of one process share them.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ _DELETE_HORIZON = 0x40
 class Batch:
     """One batch: its bytes, and the fields of its header. Immutable once the leader has set its offset and epoch.
 
-    `size` is in bytes, header included. `last_offset` is the last record's (compaction may remove the record but keeps
-    the offset), and `next_offset` is one more.
+    `size` is in bytes, header included. `last_offset` is the offset of the last record (compaction may remove the
+    record, but keeps `last_offset`). `next_offset` is `last_offset + 1`.
     """
 
     __slots__ = (
@@ -96,7 +96,7 @@ class Batch:
 
     @property
     def last_sequence(self) -> int:
-        """Return the last record's sequence number, which wraps to 0 after 2^31 - 1; -1 without idempotence."""
+        """Return the last record's sequence number, which wraps to 0 after 2^31 - 1; -1 if the batch has none."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         sequence: int = self.base_sequence + self.last_offset_delta
@@ -104,13 +104,13 @@ class Batch:
 
     @property
     def compression(self) -> int:
-        """Return the codec of its records: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        """Return the number of the batch's codec: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
         codec: int = self.attributes & COMPRESSION
         return codec
 
     @property
     def timestamp_is_append_time(self) -> bool:
-        """Return whether the batch has LogAppendTime: all its records have the timestamp `max_timestamp`."""
+        """Return whether the timestamp type is LogAppendTime: each record then has the timestamp `max_timestamp`."""
         return bool(self.attributes & APPEND_TIME)
 
     @property
@@ -125,7 +125,7 @@ class Batch:
 
     @property
     def delete_horizon(self) -> int | None:
-        """Return the time (ms) from which compaction may remove its tombstones or marker; None if not set yet."""
+        """Return the time (ms) from which compaction may remove the batch's tombstones or marker; None if not set."""
         return self.base_timestamp if self.attributes & _DELETE_HORIZON else None
 
     @property
@@ -134,23 +134,23 @@ class Batch:
         return memoryview(self.data)[HEADER_SIZE:]
 
     def payload(self) -> bytes:
-        """Return the bytes of its records, decompressed. Raises UndecodableError."""
+        """Return the batch's record bytes, decompressed. Raises UndecodableError."""
         codec: int = self.attributes & COMPRESSION
         return self.data[HEADER_SIZE:] if codec == NONE else decompress(codec, self.records)
 
     def crc_is_valid(self) -> bool:
-        """Return whether the CRC matches. Checks some 10 GB/s with the CPU's CRC instruction."""
+        """Return whether the CRC in the header matches the bytes. The CPU's CRC instruction checks some 10 GB/s."""
         crc: int = self.crc
         return crc_of(self.data) == crc
 
     def at_offset(self, base_offset: int, leader_epoch: int) -> Batch:
-        """Return a copy with this base offset and leader epoch. Its CRC stays valid."""
+        """Return a copy with this base offset and leader epoch. The copy's CRC is valid: it does not cover them."""
         placed = Batch(self.data)
         placed.place(base_offset, leader_epoch)
         return placed
 
     def place(self, base_offset: int, leader_epoch: int) -> None:
-        """Set the base offset and leader epoch of a batch that is not shared yet. Its CRC stays valid."""
+        """Set the base offset and leader epoch in place, before the batch is shared. The CRC does not cover them."""
         head = _PLACE.pack(base_offset, self.size - LENGTH_END, leader_epoch)
         self.data = b"".join((head, memoryview(self.data)[_PLACE.size :]))
         self.base_offset, self.leader_epoch = base_offset, leader_epoch
@@ -158,7 +158,7 @@ class Batch:
         self.next_offset = last + 1
 
     def with_timestamp(self, max_timestamp: int, *, append_time: bool) -> Batch:
-        """Return the batch with this greatest timestamp and timestamp type, and a new CRC."""
+        """Return a batch with this greatest timestamp and this timestamp type; `self` if neither differs."""
         if max_timestamp == self.max_timestamp and append_time == bool(self.attributes & APPEND_TIME):
             return self
         changed = bytearray(self.data)
@@ -169,7 +169,10 @@ class Batch:
         return Batch(bytes(changed))
 
     def with_records(self, records: list[Record], codec: int, horizon: int | None = None) -> Batch:
-        """Return the batch with these records, compressed by `codec`, and with a delete horizon."""
+        """Return a batch with these records, compressed with `codec`, and the other header fields of this batch.
+
+        `horizon` is the new batch's delete horizon (ms), None for none.
+        """
         base_timestamp = self.base_timestamp if horizon is None else horizon
         flag = 0 if horizon is None else _DELETE_HORIZON
         return make_batch(
@@ -195,10 +198,10 @@ def crc_of(data: bytes | bytearray) -> int:
 
 @cache
 def _crc32c() -> Callable[[memoryview], int]:
-    """Return crc32c's function from its compiled module alone.
+    """Return the function `crc32c`, loaded from the compiled module of the package crc32c, without its `__init__`.
 
-    Importing the package also looks up its version and loads a command line, which takes longer than everything else
-    before the first record.
+    The package's `__init__` also looks up its version and loads a command line, which would take most of the time
+    until a broker's first record.
     """
     package = find_spec("crc32c")
     spec = package and PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
@@ -226,7 +229,7 @@ def make_batch(
     producer_epoch: int = -1,
     base_sequence: int = NO_SEQUENCE,
 ) -> Batch:
-    """Return a batch of records that are already encoded, and compressed as `attributes` says."""
+    """Return a batch of the encoded `records`, which the caller has compressed with the codec in `attributes`."""
     delta = record_count - 1 if last_offset_delta is None else last_offset_delta
     data = bytearray(HEADER_SIZE + len(records))
     _HEADER.pack_into(
@@ -239,10 +242,10 @@ def make_batch(
 
 
 def split(records: bytes) -> list[Batch]:
-    """Return the complete batches at the start of `records`; an incomplete last one is ignored, as in Kafka.
+    """Return the complete batches in `records`. Ignore an incomplete batch at the end, as Kafka does.
 
-    Raises CorruptRecordError for bytes that are not a batch, and InvalidRecordError for a format before 2, which Kafka
-    4 no longer accepts.
+    Raises CorruptRecordError for bytes that are not a batch, and InvalidRecordError for a batch in format 0 or 1,
+    which Kafka 4 no longer accepts.
     """
     size = len(records)
     if size >= HEADER_SIZE and records[_MAGIC] == 2 and _LENGTH.unpack_from(records, 8)[0] + LENGTH_END == size:

@@ -1,10 +1,11 @@
 """Compaction: keep the last record of each key, in order and with its offset (Kafka: `Cleaner`).
 
 A tombstone, a record without a value, stays for `delete.retention.ms` after its first compaction, so that readers that
-began before can see it. Its batch stores the end of that time as its delete horizon (KIP-534), which readers ignore and
-the next compaction uses. Records of aborted transactions are removed. A transaction marker stays as long as any batch
-of its transaction, and for `delete.retention.ms` after the last one was removed. Each producer's last batch stays,
-empty if need be, to keep the sequence number; a producer with only a marker keeps it, for the epoch.
+began earlier can see it. The tombstone's batch stores the end of that time as its delete horizon (KIP-534): readers
+ignore the horizon, and later compactions use it. Records of aborted transactions are removed. A transaction marker
+stays as long as any batch of its transaction, and for `delete.retention.ms` after the last batch was removed. Each
+producer's last batch stays, empty if need be, to keep the sequence number. If a producer's only batch is a marker, the
+marker stays, to keep the producer epoch.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Compaction:
         config: LogConfig,
         now_ms: int,
     ) -> None:
-        """Prepare a compaction. The log has been compacted up to `compacted_to` before; it is dirty from there on."""
+        """Prepare a compaction. Earlier ones compacted the log up to `compacted_to`; from there on the log is dirty."""
         self._segments = list(segments)
         self._first_dirty = max(compacted_to, start_offset)
         self._producers = producers
@@ -45,9 +46,10 @@ class Compaction:
         self._last_markers = {(state.producer_id, state.epoch) for state in producers.states() if not state.batches}
 
     def count_cleanable(self, up_to: int, *, even_young: bool) -> int:
-        """Return how many segments below `up_to` can be compacted, except the last; 0 if none of them is dirty.
+        """Return how many of the first segments can be compacted; 0 if none of these segments is dirty.
 
-        Segments younger than `min.compaction.lag.ms` count only with `even_young`.
+        Segments count if they end at or below the offset `up_to`, are not the log's last, and are at least
+        `min.compaction.lag.ms` old. `even_young` ignores the age.
         """
         count = 0
         for segment, following in pairwise(self._segments):
@@ -68,9 +70,9 @@ class Compaction:
         return self._now_ms - oldest > self._config.max_compaction_lag_ms
 
     def groups(self, count: int) -> list[list[Segment]]:
-        """Record the last offset of each key in the dirty ones of the first `count` segments.
+        """Return the first `count` segments in groups, each of which fits into one segment.
 
-        Return all `count` segments in groups, each of which fits into one segment.
+        Also find the last offset of each key in the dirty part of these segments, for `fill`.
         """
         for segment in self._segments[:count]:
             for batch in segment.batches(segment.index_of(self._first_dirty)):
@@ -90,7 +92,7 @@ class Compaction:
         return groups
 
     def fill(self, target: Segment, group: Iterable[Segment]) -> None:
-        """Append the group's batches, compacted, to an empty segment."""
+        """Compact the group's batches, and append the results to `target`, an empty segment. Call `groups` first."""
         for segment in group:
             for batch in segment.batches():
                 result = self._compact_marker(batch) if batch.is_control else self._compact_data(batch)
@@ -103,7 +105,10 @@ class Compaction:
         return batch.base_offset in self._last_batches
 
     def _compact_marker(self, batch: Batch) -> Batch:
-        """Return a transaction's marker; empty once its delete horizon has passed."""
+        """Return the batch of a transaction marker, without its record once the delete horizon has passed.
+
+        The first compaction that finds no data of the transaction sets the horizon.
+        """
         if batch.producer_id in self._in_transaction or not batch.is_transactional:
             self._in_transaction.discard(batch.producer_id)
             return batch
@@ -129,7 +134,10 @@ class Compaction:
 
 
 def compact_batch(batch: Batch, last: Mapping[bytes, int], now_ms: int, delete_retention_ms: int) -> Batch:
-    """Return the batch without superseded records and expired tombstones; it may be empty."""
+    """Return the batch without expired tombstones and without records that a later record of the same key supersedes.
+
+    `last` has the last offset of each key. Records without a key are removed too. The result may be an empty batch.
+    """
     horizon = batch.delete_horizon
     expired = horizon is not None and now_ms >= horizon
     records = records_of(batch)

@@ -1,6 +1,7 @@
-"""Kafka's four codecs, by the number in a batch's attributes, with a limit on the decompressed size.
+"""Compress and decompress records with Kafka's four codecs: gzip, snappy, lz4 and zstd.
 
-Writes raw snappy; reads raw snappy and the Java library's framing, as Kafka does.
+A codec is given by its number in a batch's attributes. The decompressed size is limited. Snappy is written raw; when
+reading, the framing of the Java library snappy-java is accepted as well, as in Kafka.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _LIKELY_RATIO = 16
 
 
 def decompress(codec: int, data: memoryview, most: int | None = None) -> bytes:
-    """Return the decompressed records. Raises UndecodableError for invalid data, or for more than `most` bytes.
+    """Return the decompressed records, of at most `most` bytes (default: `LARGEST`).
 
-    By default `LARGEST`.
+    Raises UndecodableError for an unknown codec, invalid data, or more than `most` bytes.
     """
     most = LARGEST if most is None else most
     if codec == NONE:
@@ -45,7 +46,7 @@ def decompress(codec: int, data: memoryview, most: int | None = None) -> bytes:
 
 
 def compress(codec: int, data: bytes) -> bytes:
-    """Return the records compressed by `codec`, at its default level."""
+    """Return `data` compressed with `codec`, at the codec's default level."""
     if codec == NONE:
         return data
     if codec == GZIP:
@@ -71,7 +72,7 @@ def _gunzip(data: memoryview, limit: int) -> bytes:
         if remaining < 0:
             raise _too_large(limit)
         if not decoder.eof:
-            raise UndecodableError("Failed to decompress record stream: gzip: truncated")
+            raise UndecodableError("Failed to decompress record stream: gzip: the data is truncated")
         rest = decoder.unused_data
     return out[0] if len(out) == 1 else b"".join(out)
 
@@ -84,7 +85,7 @@ def _unsnap(data: memoryview, limit: int) -> bytes:
     position = _XERIAL_HEADER
     while position < len(data):
         if len(data) - position < _BLOCK.size:
-            raise UndecodableError("Failed to decompress record stream: snappy: truncated")
+            raise UndecodableError("Failed to decompress record stream: snappy: the data is truncated")
         size = _BLOCK.unpack_from(data, position)[0]
         position += _BLOCK.size
         if not 0 <= size <= len(data) - position:
@@ -126,7 +127,7 @@ def _decompress_into(name: str, data: memoryview, limit: int) -> bytes:
 
 
 def _too_large(limit: int) -> UndecodableError:
-    return UndecodableError(f"Failed to decompress record stream: it exceeds {limit:,} bytes")
+    return UndecodableError(f"Failed to decompress record stream: the records exceed {limit:,} bytes")
 
 
 _DECODERS: dict[int, Callable[[memoryview, int], bytes]] = {

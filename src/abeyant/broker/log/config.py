@@ -1,4 +1,4 @@
-"""A topic's settings for its logs, typed. `settings.py` builds them from Kafka's names and defaults."""
+"""The settings of a topic's logs, with types. `broker/settings.py` builds them from Kafka's names and defaults."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FOREVER = (1 << 63) - 1  # milliseconds: Kafka's Long.MAX_VALUE
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """A log's settings. Times are milliseconds, sizes are bytes; -1 is "no limit" where Kafka says so."""
+    """A log's settings. Times are milliseconds, sizes are bytes; -1 means no limit where Kafka allows -1."""
 
     max_message_bytes: int = 1_048_588
     retention_ms: int = 604_800_000
@@ -30,7 +30,7 @@ class LogConfig:
     flush_ms: int = FOREVER
     producer_expiration_ms: int = 86_400_000
     roll_ms: int = field(init=False, repr=False, compare=False)
-    """The time after which a new segment begins: `segment.ms`, or `max.compaction.lag.ms` if that is shorter."""
+    """Milliseconds until a new segment begins: `segment.ms` or, with "compact", a shorter `max.compaction.lag.ms`."""
 
     def __post_init__(self) -> None:
         longest = self.segment_ms
@@ -40,10 +40,10 @@ class LogConfig:
 
     @property
     def compact(self) -> bool:
-        """Return whether `cleanup.policy` has "compact": older records of a key are removed."""
+        """Return whether `cleanup.policy` includes "compact": remove all but the last record of each key."""
         return "compact" in self.cleanup_policy
 
     @property
     def delete(self) -> bool:
-        """Return whether `cleanup.policy` has "delete": old segments are removed by time and size."""
+        """Return whether `cleanup.policy` includes "delete": remove old segments by time and size."""
         return "delete" in self.cleanup_policy

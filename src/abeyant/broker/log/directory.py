@@ -1,11 +1,11 @@
 """The data directory of one cluster, used by one process at a time.
 
-    abeyant-data.json        the owner, and the format
-    lock                     held by the process that uses it
+    abeyant-data.json        the program that owns the directory, and the version of its format
+    lock                     locked by the process that uses the directory, whose id it holds
     controller.journal       the controller's metadata
     broker-1/orders-0/       a replica's log
 
-Kafka has a directory for each broker; ours are in one process, so one lock guards them all.
+In Kafka each broker has its own directory. Here all brokers run in one process, so one lock guards them all.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _FORMAT = 1
 
 
 class DataDirectory:
-    """Opens logs, holds the journal, and deletes files at their scheduled time."""
+    """A cluster's data directory: opens its logs and its journal, and deletes files at their scheduled times."""
 
     def __init__(self, path: str | Path) -> None:
         """Open the directory, or create it, and lock it.
 
-        Raises AbeyantError if it is in use, holds other files, or cannot be written.
+        Raises AbeyantError if the directory is in use, holds other files, is damaged, or cannot be written.
         """
         self.path = Path(path).absolute()
         self._lock = -1
         self._deletions: list[tuple[int, int, Path]] = []
         self._count = 0
         self.on_deletion: Callable[[int], object] | None = None
-        """Called with the time (ms) of a deletion when one is scheduled."""
+        """Called when a deletion is scheduled, with the deletion's time (ms)."""
         try:
             with storage_errors("use the data directory", self.path):
                 self._open()
@@ -98,7 +98,7 @@ class DataDirectory:
         os.pwrite(self._lock, b"%d\n" % os.getpid(), 0)
 
     def _require_journal(self) -> None:
-        """Raise AbeyantError if there are replicas without the journal that lists them."""
+        """Raise AbeyantError if the directory holds replicas, but not the journal that lists their topics."""
         if not (self.path / JOURNAL).exists() and any(self.path.glob("broker-*/*")):
             raise AbeyantError(
                 f"{self.path / JOURNAL} is missing, which lists the topics in {self.path}; nothing was deleted: put"
@@ -140,9 +140,9 @@ class DataDirectory:
     def open_log(
         self, broker: int, topic: str, partition: int, topic_id: uuid.UUID, config: LogConfig, now_ms: int
     ) -> DiskLog:
-        """Open a replica's log with the records that it had when it was closed or killed, or create it.
+        """Open a replica's log with all records that were written before its close or a kill, or create the log.
 
-        A folder left by a deleted topic of the same name is deleted. Raises StorageError.
+        If the folder is of a deleted topic with the same name (another `topic_id`), delete it. Raises StorageError.
         """
         folder = self.folder(broker) / f"{topic}-{partition}"
         state = load_json(folder / STATE)
@@ -151,7 +151,7 @@ class DataDirectory:
         return DiskLog(folder, topic, partition, topic_id, config, now_ms, self.delete_later)
 
     def delete_others(self, broker: int, keep: set[tuple[str, int]], now_ms: int) -> None:
-        """Delete the folders of replicas that are no longer assigned to this broker. Raises StorageError."""
+        """Delete the broker's replica folders except those of the (topic, partition) in `keep`. Raises StorageError."""
         names = {f"{topic}-{partition}" for topic, partition in keep}
         for folder in sorted(self.folder(broker).glob("*")):
             if folder.is_dir() and folder.name not in names and folder.suffix != DELETED:
@@ -165,7 +165,7 @@ class DataDirectory:
             self.on_deletion(at_ms)
 
     def delete_due(self, now_ms: int) -> int | None:
-        """Delete the files that are due; return the time of the next deletion (ms), or None."""
+        """Delete the files and folders that are due. Return the time (ms) of the next deletion, None if none is."""
         while self._deletions and self._deletions[0][0] <= now_ms:
             _delete(heapq.heappop(self._deletions)[2])
         return self._deletions[0][0] if self._deletions else None

@@ -1,4 +1,4 @@
-"""A log in a folder. Opening it recovers everything written before it was closed or killed, except a torn last batch.
+"""A log in a folder. Opening the log recovers all that was written before a close or a kill, except a torn last batch.
 
 Records are acknowledged once written to the file, so they survive kill -9, as in Kafka. fsync is called only for
 `flush.messages` and `flush.ms`, and on close. The log is synced up to `recovery_point`: the next start reads the
@@ -47,7 +47,7 @@ STATE = "partition.json"
 
 
 DeleteLater = Callable[[Path, int], object]
-"""Schedules the deletion of a file or a folder, at a time in ms."""
+"""A function that schedules the deletion of a file or a folder, at a time in ms."""
 
 
 class DiskLog(Log):
@@ -88,7 +88,7 @@ class DiskLog(Log):
         self._load(paths, state, now_ms)
 
     def _settle_files(self) -> None:
-        """Finish what a crash interrupted: move compacted segments into place, delete leftovers."""
+        """Finish what a crash interrupted: move compacted segments into place, and delete temporary files."""
         for path in sorted(self.folder.iterdir()):
             if path.suffix in (TEMPORARY, DELETED, CLEANED):
                 path.unlink()
@@ -145,7 +145,10 @@ class DiskLog(Log):
             self._save_state()  # not if only epochs differ, as the batches hold them: a log on a full disk opens
 
     def _load_segment(self, path: Path, base: int, following: int | None, now_ms: int) -> bool:
-        """Load a segment. Return False if its end was torn, so that later segments are invalid."""
+        """Load a segment from its index file or its batches. Return False if a damaged end was cut off.
+
+        The segments after a cut are invalid.
+        """
         snapshot = load_json(self.folder / name_of(base, SNAPSHOT))
         if snapshot is not None:
             self.producers.restore(snapshot)
@@ -240,7 +243,7 @@ class DiskLog(Log):
     # Removing
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Truncate as `Log` does, files included."""
+        """Truncate the log as `Log.truncate_to` does, and its files."""
         if offset >= self.end_offset:
             super().truncate_to(offset, now_ms)
             self._save_state()
@@ -251,19 +254,19 @@ class DiskLog(Log):
         self._save_state()
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
-        """Remove everything, and start again at `offset`."""
+        """Remove all batches, epochs and producers, and restart the log at `offset`."""
         self._retreat(min(offset, self.start_offset))
         super().truncate_fully(offset, now_ms)
         self._save_state()
 
     def _retreat(self, offset: int) -> None:
-        """Move the recovery point back to `offset` before a truncation, as the next writes there are not flushed."""
+        """Move the recovery point back to `offset` before a truncation: new batches there will not be flushed yet."""
         if offset < self._recovery_point:
             self._recovery_point = offset
             self._save_state()
 
     def advance_start(self, offset: int, now_ms: int) -> bool:
-        """Advance the log start as `Log` does, and save it for the next start."""
+        """Advance the log start as `Log.advance_start` does, and save the new log start for the next start."""
         moved = super().advance_start(offset, now_ms)
         if moved:
             try:
@@ -287,7 +290,7 @@ class DiskLog(Log):
                 self._delete_later(renamed, now_ms + self.config.file_delete_delay_ms)
 
     def compact(self, now_ms: int, up_to: int, *, force: bool = False) -> int:
-        """Compact as `Log` does, and save the offset up to which the log is compacted."""
+        """Compact as `Log.compact` does, and save the offset up to which the log is compacted."""
         before = self._compacted_to
         freed = super().compact(now_ms, up_to, force=force)
         if self._compacted_to != before:
@@ -300,7 +303,10 @@ class DiskLog(Log):
         return FileSegment(path, base_offset, now_ms)
 
     def _replace(self, group: list[Segment], target: Segment, now_ms: int) -> None:
-        """Replace segments by their compacted one. A crash leaves either all old ones or the new one."""
+        """Replace the segments of `group` by `target`, their compacted segment.
+
+        After a crash the log has either all of the old segments or the new one.
+        """
         assert isinstance(target, FileSegment)
         swap, place = (target.path.with_suffix(suffix) for suffix in (SWAP, LOG))
         target.flush()

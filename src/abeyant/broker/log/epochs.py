@@ -1,6 +1,7 @@
 """The leader epochs of a log, each with the offset at which it begins (KIP-101, KIP-320).
 
-A follower that is ahead of a new leader requests the end offset of its own last epoch, and truncates its log there.
+A follower whose log may differ from a new leader's asks the leader where the follower's last epoch ends, and truncates
+its log there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ UNKNOWN = -1
 
 
 class LeaderEpochs:
-    """Pairs of an epoch and its first offset, both ascending. Lookups are O(log epochs)."""
+    """A table of leader epochs and the first offset of each, both ascending. Lookups are O(log epochs)."""
 
     def __init__(self) -> None:
         """Start without epochs."""
@@ -20,7 +21,7 @@ class LeaderEpochs:
 
     @property
     def latest(self) -> int | None:
-        """Return the latest epoch; None before the first."""
+        """Return the latest epoch; None if there is none."""
         return self._epochs[-1] if self._epochs else None
 
     def entries(self) -> list[tuple[int, int]]:
@@ -28,7 +29,7 @@ class LeaderEpochs:
         return list(zip(self._epochs, self._starts, strict=True))
 
     def assign(self, epoch: int, offset: int) -> None:
-        """Record that `epoch` begins at `offset`, unless it is the latest one. Remove entries that contradict that."""
+        """Begin `epoch` at `offset`, unless it is the latest. Remove later epochs, and epochs from `offset` on."""
         if epoch < 0 or (self._epochs and epoch == self._epochs[-1]):
             return
         while self._epochs and (self._epochs[-1] > epoch or self._starts[-1] >= offset):
@@ -38,9 +39,10 @@ class LeaderEpochs:
             self._starts.append(offset)
 
     def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """Return the greatest known epoch up to `epoch`, and its end offset; (-1, -1) if unknown.
+        """Return the greatest known epoch that is at most `epoch`, and its end offset: `log_end` for the latest epoch.
 
-        For an epoch before the first known one, return that epoch itself, and the offset where the first known begins.
+        Return (-1, -1) if `epoch` is -1 or newer than all known epochs, or if no epoch is known. If `epoch` is older
+        than all known epochs, return `epoch` and the offset at which the first known epoch begins.
         """
         if epoch == UNKNOWN or not self._epochs:
             return UNKNOWN, UNKNOWN
@@ -54,7 +56,7 @@ class LeaderEpochs:
         return self._epochs[after - 1], self._starts[after]
 
     def at(self, offset: int) -> int | None:
-        """Return the epoch in which `offset` was written; None before the first."""
+        """Return the epoch in which `offset` was written; None if `offset` is before the first known epoch."""
         after = bisect_right(self._starts, offset)
         return self._epochs[after - 1] if after else None
 
@@ -64,7 +66,7 @@ class LeaderEpochs:
         del self._epochs[keep:], self._starts[keep:]
 
     def truncate_before(self, start: int) -> None:
-        """Remove the epochs that end at `start` or before, and let the epoch of `start` begin there."""
+        """Remove the epochs that end at or before `start`, and make the epoch that holds `start` begin at `start`."""
         after = bisect_right(self._starts, start)
         if after:
             del self._epochs[: after - 1], self._starts[: after - 1]

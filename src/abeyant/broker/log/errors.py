@@ -7,12 +7,12 @@ from typing import ClassVar
 
 
 class LogError(Exception):
-    """The base of the errors of a log. `code` is Kafka's error code; the message is Kafka's where it has one."""
+    """Base class of a log's errors. `code` is Kafka's error code; the message is Kafka's text where Kafka has one."""
 
     code: ClassVar[int]
 
     def __init_subclass__(cls, *, code: int = -1) -> None:
-        """Set the code of a class of errors; -1 is UNKNOWN_SERVER_ERROR."""
+        """Set the error code of a subclass; the default, -1, is Kafka's UNKNOWN_SERVER_ERROR."""
         super().__init_subclass__()
         cls.code = code
 
@@ -34,7 +34,7 @@ class BatchTooLargeError(LogError, code=18):
 
 
 class InvalidRecordsError(LogError):
-    """A batch with invalid records: `record_errors` has the index in the batch and the reason of each."""
+    """A batch with invalid records. `record_errors` has each invalid record's index in the batch, and the reason."""
 
     def __init__(self, message: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
         """Reject the whole batch. `record_errors` is empty if no single record is the reason."""
@@ -43,7 +43,7 @@ class InvalidRecordsError(LogError):
 
 
 class InvalidTimestampError(InvalidRecordsError, code=32):
-    """A timestamp outside `message.timestamp.before.max.ms` and `.after.max.ms`, or of type LogAppendTime."""
+    """A timestamp that is too old or too new (`message.timestamp.*.max.ms`), or a client's type LogAppendTime."""
 
 
 class InvalidRecordError(InvalidRecordsError, code=87):
@@ -59,7 +59,7 @@ class InvalidProducerEpochError(LogError, code=47):
 
 
 class InvalidTransactionStateError(LogError, code=48):
-    """A batch outside a transaction from a producer that has one open."""
+    """A batch without the transactional attribute from a producer that has a transaction open."""
 
 
 class CoordinatorFencedError(LogError, code=52):

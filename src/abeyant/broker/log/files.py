@@ -1,7 +1,8 @@
 """A log's files: segments, their indexes, and small files that are replaced as a whole.
 
-`00000000000000000042.log` holds batches as they are sent, from offset 42 on: Kafka's own file format, which its
-`kafka-dump-log.sh` reads. With its index file the next start need not read the batches; the index can be rebuilt.
+`00000000000000000042.log` holds batches as they are sent, from offset 42 on. This is Kafka's own file format, which
+Kafka's `kafka-dump-log.sh` reads. With a valid index file the next start need not read the batches; without one, the
+start rebuilds the index from the batches.
 """
 
 from __future__ import annotations
@@ -38,19 +39,19 @@ _CHUNK = 1 << 22  # bytes read at a time when a segment is recovered
 
 
 def name_of(base_offset: int, suffix: str) -> str:
-    """Return a file's name. Names sort by offset."""
+    """Return the name of a segment's file: the base offset in 20 digits, and `suffix`. Names sort by offset."""
     return f"{base_offset:020d}{suffix}"
 
 
 def offset_of(path: Path) -> int | None:
-    """Return the offset in a file's name; None if it has none."""
+    """Return the base offset in a file's name; None if the name does not begin with an offset."""
     stem = path.name.partition(".")[0]
     return int(stem) if len(stem) == 20 and stem.isascii() and stem.isdigit() else None
 
 
 @contextlib.contextmanager
 def storage_errors(action: str, path: Path) -> Iterator[None]:
-    """Convert an OSError into a StorageError."""
+    """Convert an OSError of the `with` block into a StorageError whose message has `action` and `path`."""
     try:
         yield
     except OSError as error:
@@ -58,7 +59,10 @@ def storage_errors(action: str, path: Path) -> Iterator[None]:
 
 
 def rename_deleted(folder: Path) -> Path:
-    """Rename a folder that will be deleted; return its new path. Raises StorageError."""
+    """Rename a folder that will be deleted, to a unique name with the suffix `DELETED`. Raises StorageError.
+
+    Return the new path.
+    """
     renamed = folder.with_name(f"{folder.name[:200]}.{uuid.uuid4().hex}{DELETED}")  # at most 255 bytes
     with storage_errors("delete", folder):
         folder.rename(renamed)
@@ -89,7 +93,7 @@ class FileSegment(Segment):
         return data
 
     def _store(self, batch: Batch) -> None:
-        """Append the whole batch or nothing. It then survives a crash of the process, but not of the machine."""
+        """Append the whole batch or nothing. The batch survives a crash of the process, but not of the machine."""
         data = batch.data
         position = end = self.size
         try:
@@ -136,7 +140,7 @@ class FileSegment(Segment):
         replace_file(self.path.with_suffix(INDEX), header + content)
 
     def load_index(self, up_to: int) -> bool:
-        """Load the index file. Return False unless it is valid, matches the segment's size, and ends below `up_to`."""
+        """Load the index file. Return False unless it is valid, fits the log file's size, and ends below `up_to`."""
         try:
             data = self.path.with_suffix(INDEX).read_bytes()
             magic, crc, count = _INDEX_HEADER.unpack_from(data)
@@ -164,7 +168,7 @@ class FileSegment(Segment):
     def recover(self, expected: int) -> Iterator[Batch]:
         """Yield the file's batches up to one that is torn, out of order, or has a wrong CRC. Truncate the file there.
 
-        `expected` is the lowest offset of the first batch. Raises StorageError.
+        `expected` is the lowest offset that the first batch may have. Raises StorageError.
         """
         for batch in self._read_all():
             if batch.base_offset < expected or not batch.crc_is_valid():
@@ -233,13 +237,13 @@ def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
 
 
 def json_line(value: Any) -> bytes:
-    """Return a value as a line of JSON with its CRC."""
+    """Return a value as a line: the CRC of its JSON in hexadecimal, and the JSON."""
     text = json.dumps(value, separators=(",", ":")).encode()
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
 def read_json_line(line: bytes) -> Any:
-    """Return the value of a line from `json_line`; None if it is damaged."""
+    """Return the value of a line from `json_line`; None if the line is damaged."""
     crc, _, text = line.removesuffix(b"\n").partition(b" ")
     try:
         return json.loads(text) if int(crc, 16) == zlib.crc32(text) else None

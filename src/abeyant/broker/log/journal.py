@@ -1,7 +1,7 @@
 """A small persistent key-value store: names and JSON values in one append-only file.
 
-A line is a CRC, a name and its value. Later lines replace earlier ones. A torn last line is ignored; a damaged one
-before it is an error. The file is rewritten at each start, and when most of its lines have been replaced.
+A line is a CRC, a name and its value. A later line replaces earlier lines of the same name. A torn last line is
+ignored; any other damaged line is an error. The file is rewritten at each start, and when most lines are replaced.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _SPARE_RATIO = 4
 
 
 class Journal:
-    """The controller's state: topics, partitions, settings. Use from one thread."""
+    """A key-value store in a file, for the controller's topics, partitions and settings. Use from one thread."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file, if there is one, and rewrite it. Raises StorageError."""
+        """Read the file if it exists, and rewrite it without replaced lines. Raises StorageError."""
         self._path = path
         self._values: dict[str, Any] = {}
         self._fd = -1
@@ -65,17 +65,17 @@ class Journal:
         return self._values[name]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the value of a name, or the default."""
+        """Return the value of a name, or `default` if the name has none."""
         return self._values.get(name, default)
 
     def items(self, prefix: str = "") -> Iterator[tuple[str, Any]]:
-        """Yield the names that begin with `prefix` and their values, oldest first."""
+        """Yield each name that begins with `prefix`, with its value, oldest name first."""
         return iter([(name, value) for name, value in self._values.items() if name.startswith(prefix)])
 
     def put(self, name: str, value: Any) -> None:
         """Set the value of a name, or remove it with None. Once this returns, the value survives kill -9.
 
-        Raises StorageError, and changes nothing then.
+        Raises StorageError if the file cannot be written; the old value then stays.
         """
         line = json_line([name, value])
         size = os.fstat(self._fd).st_size

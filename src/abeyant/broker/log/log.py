@@ -1,7 +1,7 @@
 """One replica's log, as its leader and its followers use it.
 
-Offsets ascend and are never used twice. Compaction and `advance_start` leave gaps, which readers skip. Lookups are
-O(log batches), counting bytes included.
+Offsets ascend and are never used twice. Compaction and `advance_start` leave gaps, which readers skip. Lookups by
+offset, time or size are O(log batches).
 
 A log has no clock and never waits: `now_ms` comes from the broker's clock. Use it from one thread.
 """
@@ -44,11 +44,11 @@ class Log(ReadableLog):
         self._open(now_ms)
 
     def _open(self, now_ms: int) -> None:
-        """Start empty. `DiskLog` loads its files here."""
+        """Begin with an empty log at offset 0. `DiskLog` overrides this to load its files."""
         self._begin(0, now_ms)
 
     def _begin(self, offset: int, now_ms: int) -> None:
-        """Reset to empty, at `offset`."""
+        """Reset to an empty log that begins at `offset`."""
         self.start_offset = offset
         self.end_offset = offset
         self.size = 0  # bytes of all batches, also of those before `start_offset` in its segment
@@ -66,7 +66,7 @@ class Log(ReadableLog):
     # Writing
 
     def append(self, records: bytes, leader_epoch: int, now_ms: int, *, from_client: bool = True) -> Appended:
-        """Validate one batch, assign its offsets and append it, as leader. For a duplicate, return the first result.
+        """Validate one batch, assign its offsets and append it, as leader. For a duplicate, return the first offsets.
 
         `from_client=False` is for the coordinators, whose batches have no sequence numbers and may be markers.
         Raises a LogError, and appends nothing then.
@@ -95,8 +95,8 @@ class Log(ReadableLog):
     def append_replicated(self, records: bytes | Sequence[Batch], now_ms: int) -> int:
         """Append the leader's batches unchanged; return the new end offset.
 
-        The CRC of bytes is checked; `Batch` objects are trusted, and share their bytes with the leader. Raises
-        CorruptRecordError for a wrong CRC, or for offsets that do not follow the end of the log.
+        If `records` is bytes, the CRC of each batch is checked. `Batch` objects are trusted, and share their bytes with
+        the leader. Raises CorruptRecordError for a wrong CRC, or for an offset below the end of the log.
         """
         if isinstance(records, bytes):
             batches: Sequence[Batch] = split(records)
@@ -142,7 +142,7 @@ class Log(ReadableLog):
             self.producers.note_marker(batch, marker)
 
     def _replay(self, batches: Iterable[Batch]) -> None:
-        """Rebuild producer state from batches in the log."""
+        """Update the producer state with batches that are already in the log."""
         for batch in batches:
             if batch.producer_id != NO_PRODUCER:
                 self._note_producer(batch, _marker_in(batch))
@@ -161,7 +161,7 @@ class Log(ReadableLog):
         return is_old
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
-        """Start a new segment at the end, or at an offset after it. O(producers)."""
+        """Start a new segment at `base_offset`, by default the end of the log, and return it. O(producers)."""
         base = self.end_offset if base_offset is None else base_offset
         last = self._segments[-1]
         if not len(last) and last.base_offset == base:
@@ -188,7 +188,7 @@ class Log(ReadableLog):
     # Leader epochs
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """Return the last epoch not after `epoch`, and its end offset; (-1, -1) if unknown (KIP-101, KIP-320)."""
+        """Return the greatest known epoch up to `epoch` and its end offset, (-1, -1) if unknown (KIP-101, KIP-320)."""
         return self.epochs.end_of(epoch, self.end_offset)
 
     # Removing
@@ -196,8 +196,9 @@ class Log(ReadableLog):
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Truncate to `offset`, removing batches that reach past it. O(batches of a segment).
 
-        At or below the log start, empty the log and restart it at `offset`. At or above the log end, only remove an
-        epoch that begins there: this replica led without appending, and the new leader does not know that epoch.
+        If `offset` is at or below the log start, empty the log and restart it at `offset`. If `offset` is at or above
+        the log end, only remove an epoch that begins at the end: in that epoch this replica was leader but appended
+        nothing, and the new leader does not know the epoch.
         """
         if offset >= self.end_offset:
             self.epochs.truncate_from(self.end_offset)
@@ -224,14 +225,14 @@ class Log(ReadableLog):
         self._replay(segment.batches())
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
-        """Remove everything, and start again at `offset`."""
+        """Remove all batches, epochs and producers, and restart the log at `offset`."""
         self._remove(self._segments, now_ms)
         self._begin(offset, now_ms)
 
     def advance_start(self, offset: int, now_ms: int) -> bool:
         """Advance the log start to `offset` (DeleteRecords) and remove segments before it. Return whether it moved.
 
-        Raises OffsetOutOfRangeError above the end.
+        Raises OffsetOutOfRangeError if `offset` is above the log end.
         """
         if offset > self.end_offset:
             raise OffsetOutOfRangeError(
@@ -247,10 +248,10 @@ class Log(ReadableLog):
         return True
 
     def delete_old(self, now_ms: int, up_to: int) -> int:
-        """Remove whole segments by `retention.ms` and `retention.bytes`; return how many.
+        """Remove the oldest segments that exceed `retention.ms` or `retention.bytes`; return how many.
 
-        Only below `up_to`, the high watermark, and only with `cleanup.policy=delete`. An expired last segment is
-        replaced by an empty one.
+        Do nothing unless `cleanup.policy` includes "delete". Segments are removed as a whole, and only below the high
+        watermark `up_to`. If the last segment is removed, an empty one takes its place.
         """
         if not self.config.delete:
             return 0
@@ -273,11 +274,11 @@ class Log(ReadableLog):
         return count
 
     def compact(self, now_ms: int, up_to: int, *, force: bool = False) -> int:
-        """Remove records superseded by a later one of the same key; return the bytes freed.
+        """Remove records that a later record of the same key supersedes; return the bytes freed.
 
-        Only with `cleanup.policy=compact`, only below `up_to`, the last stable offset, and never in the last segment.
-        Does nothing until the dirty part exceeds `min.cleanable.dirty.ratio` or `max.compaction.lag.ms`; with `force`,
-        compacts all below `up_to` at once. Memory: the keys, and one batch at a time.
+        Do nothing unless `cleanup.policy` includes "compact". Segments are compacted below the last stable offset
+        `up_to`, never the last segment, once the dirty part exceeds `min.cleanable.dirty.ratio` or
+        `max.compaction.lag.ms`. `force` compacts all segments below `up_to` at once. Memory: the keys, and one batch.
         """
         if not self.config.compact:
             return 0
@@ -301,11 +302,11 @@ class Log(ReadableLog):
         return before - self.size
 
     def _make_cleaned(self, base_offset: int, now_ms: int) -> Segment:
-        """Return an empty segment for compacted batches, not part of the log yet."""
+        """Return an empty segment for compacted batches. The segment is not part of the log yet."""
         return Segment(base_offset, now_ms)
 
     def _replace(self, group: list[Segment], target: Segment, now_ms: int) -> None:
-        """Replace segments by their compacted one."""
+        """Replace the segments of `group` by `target`, their compacted segment."""
         first = self._bases.index(group[0].base_offset)
         self._segments[first : first + len(group)] = [target]
         self._bases[first : first + len(group)] = [target.base_offset]
@@ -341,16 +342,16 @@ class Log(ReadableLog):
     def expire_producers(self, now_ms: int) -> int:
         """Forget producers that wrote nothing for `producer.id.expiration.ms`; return how many.
 
-        Producers with an open transaction are kept.
+        Keep producers that have an open transaction.
         """
         return self.producers.expire(now_ms, self.config.producer_expiration_ms)
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """Return the last stable offset, at which read_committed readers stop.
 
-        It is the first offset of a transaction that is open, or whose marker is not below the high watermark; without
-        one it is the high watermark. It is at least the log start, as the transaction's first records may have been
-        deleted.
+        This is the first offset of the earliest transaction that is open or whose marker is at or above the high
+        watermark. Without such a transaction it is the high watermark. If the transaction's first records were
+        deleted, it is the log start.
         """
         producers = self.producers
         if not (producers.open or producers.ended):
@@ -360,7 +361,7 @@ class Log(ReadableLog):
 
 
 def _marker_in(batch: Batch) -> Marker | None:
-    """Return the marker of a control batch; None for data, and for a batch that compaction emptied."""
+    """Return the marker in a control batch; None for a batch of data, or a control batch that compaction emptied."""
     if batch.producer_id == NO_PRODUCER or not batch.is_control or not batch.record_count:
         return None
     return marker_of(batch)

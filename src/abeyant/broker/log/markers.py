@@ -21,7 +21,7 @@ _TRANSACTIONAL_CONTROL = 0x30
 
 
 class Marker(NamedTuple):
-    """The content of a transaction marker."""
+    """The content of a transaction marker: commit or abort, and the epoch of the coordinator that wrote the marker."""
 
     commits: bool
     coordinator_epoch: int

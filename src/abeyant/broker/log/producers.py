@@ -1,10 +1,10 @@
 """The producers that wrote to a log: epochs, sequence numbers, open transactions (KIP-98).
 
-Keeps each producer's last five batches, as many as an idempotent producer has in flight: a repeated batch is a
-duplicate and gets the first response again. A gap in the sequence is rejected, so nothing is lost silently; so is an
-older epoch, since another producer has the id now.
+A producer's state has its last five batches, as many as an idempotent producer has in flight. A batch that repeats one
+of the five is a duplicate and gets the first response again. A batch after a gap in the sequence numbers is rejected,
+so that nothing is lost silently. A batch of an older epoch is rejected, since a newer producer uses the id.
 
-All state can be rebuilt from batch headers. With a `snapshot`, the batches before it need not be read.
+All state can be rebuilt from batch headers. With a `snapshot`, the batches before the snapshot need not be read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _marker_offset = attrgetter("last_offset")  # sort key of aborted transactions
 
 
 class WrittenBatch(NamedTuple):
-    """An appended batch, kept for the response to a duplicate."""
+    """An appended batch's sequence numbers, offsets and timestamp, kept for the response to a duplicate."""
 
     first_sequence: int
     last_sequence: int
@@ -53,7 +53,7 @@ class AbortedTransaction(NamedTuple):
 
 @dataclass(slots=True)
 class ProducerState:
-    """One producer's last state in one log."""
+    """One producer's state in one log: its epochs, its last batches, and where its open transaction begins."""
 
     producer_id: int
     epoch: int = _NO_EPOCH
@@ -64,11 +64,11 @@ class ProducerState:
 
     @property
     def last_sequence(self) -> int:
-        """Return the last sequence number of this epoch; -1 before the first."""
+        """Return the last sequence number of this epoch; -1 before the epoch's first batch."""
         return self.batches[-1].last_sequence if self.batches else _NO_SEQUENCE
 
     def to_list(self) -> list[Any]:
-        """Return the state for a snapshot."""
+        """Return the fields as a list that JSON can write, for a snapshot."""
         return [
             self.producer_id, self.epoch, self.coordinator_epoch, self.last_timestamp, self.transaction_start,
             [list(batch) for batch in self.batches],
@@ -76,7 +76,7 @@ class ProducerState:
 
     @classmethod
     def from_list(cls, fields: list[Any]) -> ProducerState:
-        """Read the result of `to_list`. Raises TypeError or ValueError if it is malformed."""
+        """Build the state from the result of `to_list`. Raises TypeError or ValueError if `fields` is malformed."""
         state = cls(*fields)
         state.batches = [WrittenBatch(*batch) for batch in state.batches]
         return state
@@ -86,7 +86,7 @@ class Producers:
     """All producers of one log, and the transactions that they have open or have aborted."""
 
     def __init__(self) -> None:
-        """Start without producers."""
+        """Create the state of an empty log: no producers."""
         self._states: dict[int, ProducerState] = {}
         self.open: dict[int, int] = {}  # producer id -> first offset
         self.ended: list[tuple[int, int]] = []  # (first offset, marker's offset) until the high watermark passes it
@@ -100,11 +100,11 @@ class Producers:
         return list(self._states.values())
 
     def get(self, producer_id: int) -> ProducerState | None:
-        """Return one producer; None if it is unknown."""
+        """Return the state of a producer; None if the producer is unknown."""
         return self._states.get(producer_id)
 
     def duplicate_of(self, batch: Batch) -> WrittenBatch | None:
-        """Return which of the producer's last five batches has the same sequence numbers; None if none has."""
+        """Return the batch among the producer's last five that has the same sequence numbers; None if there is none."""
         state = self._states.get(batch.producer_id)
         if state is None or state.epoch != batch.producer_epoch:
             return None
@@ -115,9 +115,10 @@ class Producers:
         return None
 
     def check_data(self, batch: Batch, *, sequenced: bool) -> None:
-        """Check that a data batch follows its producer's last one. `sequenced` is for batches of clients.
+        """Check that a batch of data may follow its producer's last batch.
 
-        Raises InvalidProducerEpochError, OutOfOrderSequenceError, InvalidTransactionStateError.
+        The sequence number is checked only with `sequenced`, for batches of clients. Raises InvalidProducerEpochError,
+        OutOfOrderSequenceError or InvalidTransactionStateError.
         """
         state = self._states.get(batch.producer_id)
         if state is None:
@@ -149,9 +150,9 @@ class Producers:
             )
 
     def check_marker(self, batch: Batch, marker: Marker) -> None:
-        """Check that a marker has the current producer epoch and coordinator epoch.
+        """Check that a marker's producer epoch and coordinator epoch are not older than the last known ones.
 
-        Raises InvalidProducerEpochError, CoordinatorFencedError.
+        Raises InvalidProducerEpochError or CoordinatorFencedError.
         """
         state = self._states.get(batch.producer_id)
         if state is None:
@@ -164,7 +165,7 @@ class Producers:
             )
 
     def note_data(self, batch: Batch) -> None:
-        """Record a batch of data that was appended."""
+        """Update the producer's state after a batch of data was appended."""
         state = self._state_for(batch)
         if len(state.batches) == _WINDOW:
             del state.batches[0]
@@ -178,7 +179,7 @@ class Producers:
             self.open[batch.producer_id] = batch.base_offset
 
     def note_marker(self, batch: Batch, marker: Marker) -> None:
-        """Record a marker that was appended."""
+        """End the producer's transaction after its marker was appended."""
         state = self._state_for(batch)
         state.coordinator_epoch = marker.coordinator_epoch
         state.last_timestamp = batch.max_timestamp
@@ -192,9 +193,10 @@ class Producers:
             self._aborted.append(AbortedTransaction(batch.producer_id, first, batch.last_offset, stable))
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Return the first offset of a transaction that is open, or ends at or above the high watermark.
+        """Return the first offset of the earliest transaction that is open or ends at or above the high watermark.
 
-        O(transactions open or just ended). Forgets those that ended below the high watermark, which never falls.
+        None if there is none. O(transactions open or just ended). Forget the transactions that ended below the high
+        watermark, as it never falls.
         """
         if not self.open and not self.ended:
             return None
@@ -224,7 +226,7 @@ class Producers:
         return transactions
 
     def in_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Return whether a producer has an open transaction here in this epoch."""
+        """Return whether a producer has an open transaction in this log, in this producer epoch."""
         return producer_id in self.open and self._states[producer_id].epoch == epoch
 
     def expire(self, now_ms: int, after_ms: int) -> int:
@@ -239,18 +241,18 @@ class Producers:
         return len(producer_ids)
 
     def forget_before(self, start: int) -> None:
-        """Forget transactions that ended before `start`, the new start of the log. Keep the producers."""
+        """Forget transactions that ended before `start`, the new log start. Keep the producers."""
         self.ended = [ended for ended in self.ended if ended[1] >= start]
         del self._aborted[: bisect_left(self._aborted, start, key=_marker_offset)]
 
     def forget_aborted(self, last_offset: int) -> None:
-        """Forget the transaction with this marker: compaction has removed all of its records."""
+        """Forget the aborted transaction whose marker is at `last_offset`: compaction has removed all its records."""
         place = bisect_left(self._aborted, last_offset, key=_marker_offset)
         if place < len(self._aborted) and self._aborted[place].last_offset == last_offset:
             del self._aborted[place]
 
     def snapshot(self) -> dict[str, Any]:
-        """Return everything, as plain lists that JSON can write."""
+        """Return all state as a dict that JSON can write."""
         return {
             "producers": [state.to_list() for state in self._states.values()],
             "ended": [list(ended) for ended in self.ended],
@@ -258,9 +260,9 @@ class Producers:
         }
 
     def restore(self, content: dict[str, Any]) -> None:
-        """Replace the state by that of a `snapshot`.
+        """Replace all state by `content`, the result of `snapshot`.
 
-        Raises KeyError, TypeError or ValueError for invalid content; discard the object then.
+        Raises KeyError, TypeError or ValueError for invalid content. Then discard this object, as it may be incomplete.
         """
         self._states = {state[0]: ProducerState.from_list(state) for state in content["producers"]}
         self.open = {
@@ -272,7 +274,7 @@ class Producers:
         self._aborted = [AbortedTransaction(*aborted) for aborted in content["aborted"]]
 
     def _state_for(self, batch: Batch) -> ProducerState:
-        """Return the state of a batch's producer, in the epoch of the batch."""
+        """Return the state of a batch's producer. Create it if needed, and forget the batches of another epoch."""
         state = self._states.get(batch.producer_id)
         if state is None:
             state = self._states[batch.producer_id] = ProducerState(batch.producer_id)

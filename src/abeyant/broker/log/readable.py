@@ -1,4 +1,4 @@
-"""The read side of a log: lookups across its segments, each O(log batches), counting bytes included."""
+"""The read side of a log: read batches, and look up offsets, timestamps and sizes, each in O(log batches)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ALL = 1 << 62  # bytes
 
 
 class FoundOffset(NamedTuple):
-    """The result of a lookup by time."""
+    """The record that a lookup by time has found: its timestamp (ms), offset and leader epoch."""
 
     timestamp: int
     offset: int
@@ -37,10 +37,10 @@ class ReadableLog:
     _bases: list[int]  # their base offsets
 
     def read(self, offset: int, max_bytes: int, up_to: int, *, min_one: bool) -> bytes:
-        """Return whole batches, from the one that holds `offset`, below `up_to`, of at most `max_bytes`.
+        """Return the bytes of whole batches, from the batch that holds `offset` to the last one below `up_to`.
 
-        With `min_one` the first may exceed `max_bytes`. Raises OffsetOutOfRangeError below the start or above the end.
-        Returns a single batch without a copy; joins several.
+        Stop before `max_bytes` are exceeded; with `min_one` the first batch may exceed them. Raises
+        OffsetOutOfRangeError if `offset` is below the log start or above the log end. A single batch is not copied.
         """
         tail = self._segments[-1].tail
         if tail is not None and tail.base_offset == offset >= self.start_offset and tail.next_offset == up_to:
@@ -49,7 +49,7 @@ class ReadableLog:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def read_batches(self, offset: int, max_bytes: int, up_to: int, *, min_one: bool) -> list[Batch]:
-        """Return the same batches as `read`, as objects whose bytes a follower in this process shares."""
+        """Return the same batches as `read`, as objects. A follower in this process shares their bytes."""
         tail = self._segments[-1].tail
         if tail is not None and tail.base_offset == offset >= self.start_offset and tail.next_offset == up_to:
             return [tail] if tail.size <= max_bytes or min_one else []  # as in `read`
@@ -78,9 +78,9 @@ class ReadableLog:
             min_one = False
 
     def bytes_between(self, offset: int, up_to: int) -> int:
-        """Return the bytes of the whole batches from the one that holds `offset` to the last below `up_to`.
+        """Return the size in bytes of the batches that `read` returns for `offset` and `up_to` without a size limit.
 
-        O(log batches), and O(segments) between them.
+        O(log batches), plus O(segments) between the two offsets.
         """
         if up_to <= offset or offset >= self.end_offset:
             return 0
@@ -96,9 +96,9 @@ class ReadableLog:
         return count
 
     def end_of_read(self, offset: int, size: int) -> int:
-        """Return the offset of the batch after the `size` bytes that `read` returned from `offset`.
+        """Return the base offset of the batch after the `size` bytes that `read` returned from `offset`.
 
-        O(log batches), and O(segments) between them.
+        O(log batches), plus O(segments) that were read.
         """
         for segment in self._segments[self._segment_index(offset) :]:
             first = segment.index_of(offset)
@@ -123,9 +123,9 @@ class ReadableLog:
             yield from segment.batches(segment.index_of(offset))
 
     def records(self, up_to: int, *, aborted: bool = True) -> Iterator[Record]:
-        """Yield the decoded records from the start to the offset `up_to`, without control records. O(bytes).
+        """Yield the decoded records from the log start to the offset `up_to`, without control records. O(bytes).
 
-        Without `aborted`, skip those of aborted transactions.
+        Without `aborted`, also skip the records of aborted transactions.
         """
         if self.start_offset >= up_to:
             return
@@ -140,7 +140,7 @@ class ReadableLog:
             yield from (record for record in validation.records_of(batch) if self.start_offset <= record.offset < up_to)
 
     def offset_for_time(self, timestamp_ms: int) -> FoundOffset | None:
-        """Return the first record at or after `timestamp_ms`, by offset; None if there is none."""
+        """Return the record of the lowest offset with a timestamp of at least `timestamp_ms`; None if there is none."""
         for segment in self._segments[self._segment_index(self.start_offset) :]:
             if segment.max_timestamp < timestamp_ms:
                 continue
@@ -166,7 +166,7 @@ class ReadableLog:
 
 
 def epoch_of(batch: Batch) -> int | None:
-    """Return the epoch of a batch; None if unknown."""
+    """Return the leader epoch of a batch; None if it is unknown."""
     epoch: int = batch.leader_epoch
     return epoch if epoch >= 0 else None
 

@@ -15,10 +15,10 @@ LARGEST_OFFSET_DELTA = (1 << 31) - 1  # from the first to the last offset: Kafka
 
 
 class Segment:
-    """The batches from `base_offset` to the next segment. Indexed by columns of one 64-bit number per batch."""
+    """The batches from `base_offset` to the next segment. The index has four columns of one 64-bit number per batch."""
 
     def __init__(self, base_offset: int, now_ms: int) -> None:
-        """Start empty. No batch has an offset below `base_offset`."""
+        """Create an empty segment. No batch in it will have an offset below `base_offset`."""
         self.base_offset = base_offset
         self.created_ms = now_ms
         self.modified_ms = now_ms
@@ -41,7 +41,7 @@ class Segment:
 
     @property
     def next_offset(self) -> int:
-        """Return the offset after its last batch."""
+        """Return the offset after the last batch; `base_offset` if there is none."""
         return self._lasts[-1] + 1 if self._lasts else self.base_offset
 
     @property
@@ -71,16 +71,17 @@ class Segment:
         self._ends.append(before + batch.size)
 
     def index_of(self, offset: int) -> int:
-        """Return the index of the batch that holds `offset`, or else of the first after it; `len` if there is none.
+        """Return the index of the first batch that ends at `offset` or later; the number of batches if there is none.
 
         This is also the number of batches that are wholly below `offset`. O(log batches).
         """
         return bisect_left(self._lasts, offset)
 
     def index_of_time(self, timestamp: int, since: int) -> int:
-        """Return the index of the first batch from `since` on with a record at `timestamp` ms or later, or `len`.
+        """Return the index of the first batch from index `since` on with a record at `timestamp` (ms) or later.
 
-        O(log batches), plus the batches hidden by a greater timestamp before `since`.
+        Return the number of batches if there is none. O(log batches), plus the older batches from `since` on that
+        follow a greater timestamp.
         """
         index = max(bisect_left(self._times, timestamp), since)
         while index < len(self) and self.batch(index).max_timestamp < timestamp:
@@ -88,7 +89,7 @@ class Segment:
         return index
 
     def index_within(self, start: int, end: int, max_bytes: int) -> int:
-        """Return the index after the batches from `start` that fit into `max_bytes`, at most `end`. O(log batches)."""
+        """Return the end index of the batches from `start` on that fit into `max_bytes`, or `end`. O(log batches)."""
         return min(bisect_right(self._ends, self.position(start) + max_bytes), end)
 
     def position(self, index: int) -> int:
@@ -106,7 +107,7 @@ class Segment:
         return b"".join(self._data[start:end])
 
     def batch(self, index: int) -> Batch:
-        """Return one batch."""
+        """Return the batch at `index`."""
         return Batch(self.read(index, index + 1))
 
     def batches(self, start: int = 0, end: int | None = None) -> Iterator[Batch]:

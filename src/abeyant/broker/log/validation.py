@@ -1,7 +1,7 @@
 """Validate a client's batch and set its timestamps, before the log assigns offsets. Kafka: `LogValidator`.
 
-Checks the size, the CRC and the header, then every record, for which a compressed batch is decompressed. A batch is
-compressed again only if the topic's `compression.type` differs from its codec.
+First the batch's size, CRC and header are checked, then every record, for which a compressed batch is decompressed. A
+batch is compressed again only for a topic whose `compression.type` is another codec, or to correct offset deltas.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from abeyant.broker.log.records import MalformedRecordsError, Record, decode, su
 
 
 def parse_batch(records: bytes, config: LogConfig, *, from_client: bool) -> Batch:
-    """Return the one batch in `records`; check its size and CRC, and the header if it is a client's.
+    """Return the only batch in `records`. Check the batch's size and CRC, and for a client's batch also the header.
 
     Raises CorruptRecordError, InvalidRecordError, RecordTooLargeError.
     """
@@ -99,7 +99,7 @@ def validate(batch: Batch, config: LogConfig, now_ms: int) -> Batch:
 
 
 def records_of(batch: Batch) -> list[Record]:
-    """Return a batch's records, decompressed, with their offsets and times.
+    """Return a batch's records, decompressed, with their offsets and timestamps.
 
     Raises UndecodableError, InvalidRecordError.
     """
@@ -120,7 +120,7 @@ def _has_invalid_time(least: int, greatest: int, config: LogConfig, now_ms: int)
 
 
 def _check_each(batch: Batch, payload: bytes, config: LogConfig, now_ms: int) -> None:
-    """Check each record. Slow, so it is called only if one may be invalid.
+    """Check the key and the timestamp of each record. Slow: called only if some record may be invalid.
 
     Raises InvalidTimestampError or InvalidRecordError, with the errors of all records.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from abeyant.broker.settings import Settings
 
 Record = Callable[[int], object]
-"""Records that a request creates or deletes this number of partitions. See `Mutations.record`."""
+"""A function that charges a quota for creating or deleting this number of partitions. See `Mutations.record`."""
 
 _IDLE = 3600.0  # seconds after which an unused measure is dropped, as in Kafka
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class _Recent(Generic[T]):
-    """Measures, rates or token buckets, by quota key. Those not used for an hour are dropped."""
+    """Measures (rates or token buckets) by quota key. A measure that is not used for an hour is dropped."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -44,7 +44,7 @@ class _Recent(Generic[T]):
 
 
 class ClientQuotas:
-    """Measures one broker's clients that have quotas. Use from the loop's thread only."""
+    """The rates at which one broker's clients use their quotas. Use from the loop's thread only."""
 
     def __init__(self, table: QuotaTable, settings: Settings, now: Callable[[], float]) -> None:
         self.table = table
@@ -54,7 +54,7 @@ class ClientQuotas:
         self._rates = _Recent(lambda: Rate(self._windows, self._window))
 
     def charge(self, quota: str, user: str, client_id: str, amount: float) -> float:
-        """Record `amount` of a quota. Return the client's throttle time in seconds, or 0. O(windows)."""
+        """Record that a client used `amount` of a quota. Return its throttle time in seconds, or 0. O(windows)."""
         limit = self.table.limit(quota, user, client_id)
         if limit is None:
             return 0.0
@@ -65,20 +65,23 @@ class ClientQuotas:
         return min(seconds, self._window) if quota == REQUEST else seconds
 
     def refund(self, quota: str, user: str, client_id: str, amount: float) -> None:
-        """Subtract an amount that was recorded for a response but not sent."""
+        """Subtract an `amount` that was recorded for a response which was then not sent."""
         limit = self.table.limit(quota, user, client_id)
         if limit is not None:
             now = self._now()
             self._rates.get((quota, *limit.key), now).record(now, -amount)
 
     def most(self, quota: str, user: str, client_id: str) -> float:
-        """Return the amount above which any request exceeds the quota; infinity without a quota."""
+        """Return the amount above which a single request exceeds the quota; infinity if no quota applies."""
         limit = self.table.limit(quota, user, client_id)
         return math.inf if limit is None else limit.value * (self._windows - 1) * self._window
 
 
 class MutationQuotas:
-    """Measures the partitions that clients create and delete, in the controller. Use from the loop's thread only."""
+    """Token buckets, in the controller, for the partitions that clients create and delete.
+
+    Use from the loop's thread only.
+    """
 
     def __init__(self, table: QuotaTable, settings: Settings, now: Callable[[], float]) -> None:
         self.table = table
@@ -88,7 +91,7 @@ class MutationQuotas:
         self._buckets = _Recent(TokenBucket)
 
     def of(self, user: str, client_id: str, *, strict: bool) -> Mutations:
-        """Return the quota for one request. If exceeded, it rejects the request if `strict`, else throttles it."""
+        """Return a `Mutations` for one request. If the quota is exhausted, its `record` raises only if `strict`."""
         return Mutations(self, self.table.limit(MUTATION, user, client_id), strict=strict)
 
     def bucket(self, limit: Limit) -> tuple[TokenBucket, float]:
@@ -107,7 +110,7 @@ class Mutations:
         """Throttle time for the client, in seconds."""
 
     def record(self, partitions: int) -> None:
-        """Record a change of `partitions` partitions. Raises ApiError if strict and the quota was exhausted before."""
+        """Charge creating or deleting `partitions` partitions. Raises ApiError if strict and the quota is exhausted."""
         limit = self._limit
         if limit is None:
             return

@@ -1,4 +1,4 @@
-"""Measures of quotas: a rate over windows, and a bucket of tokens. Time is an argument, in seconds."""
+"""Measures of quotas: a rate over time windows, and a token bucket. Time is an argument, in seconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Rate", "TokenBucket"]
 
 
 class Rate:
-    """An amount per second over windows, which allows bursts. Kafka: `Rate`, `SampledStat`."""
+    """An amount per second, averaged over time windows, so that bursts are allowed. Kafka: `Rate`, `SampledStat`."""
 
     __slots__ = ("_count", "_window", "_windows")
 
@@ -31,7 +31,7 @@ class Rate:
                 windows.popleft()
 
     def excess(self, now: float, limit: float) -> float:
-        """Return the seconds without records after which the rate is `limit` per second; 0.0 if it is not above.
+        """Return the seconds to wait until the rate has fallen to `limit` per second; 0.0 if it is not above `limit`.
 
         O(windows).
         """
@@ -49,7 +49,7 @@ class Rate:
 
 
 class TokenBucket:
-    """Tokens that are refilled at a rate, up to a burst. Taking more than there are leaves a debt.
+    """A bucket that refills with tokens at a rate, up to a burst. Taking more tokens than there are leaves a debt.
 
     Kafka: `TokenBucket`.
     """
@@ -67,7 +67,7 @@ class TokenBucket:
         self._tokens -= tokens
 
     def debt(self, now: float, rate: float, burst: float) -> float:
-        """Return the seconds until no token is owed, at `rate` tokens per second; 0.0 if none is. O(1)."""
+        """Return the seconds until the debt is refilled at `rate` tokens per second; 0.0 without a debt. O(1)."""
         self._fill(now, rate, burst)
         return max(-self._tokens, 0.0) / rate
 

@@ -27,7 +27,7 @@ CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 
 Entity = tuple[tuple[str, str | None], ...]
-"""(type, name) pairs, sorted by type. The name None means the default for all names without a quota of their own."""
+"""(type, name) pairs, sorted by type. With the name None, the quota is the default for names without their own."""
 
 _TYPES: Final = (USER, CLIENT_ID, IP)
 _CLIENT_KEYS: Final = {PRODUCE: "LONG", FETCH: "LONG", REQUEST: "DOUBLE", MUTATION: "DOUBLE"}
@@ -41,7 +41,7 @@ class Limit(NamedTuple):
 
     value: float
     key: tuple[str, str]
-    """The user and the client id whose use is counted together; "" for all."""
+    """(user, client id): use is counted together for each such pair; "" stands for all users or all client ids."""
 
 
 class Filter(NamedTuple):
@@ -62,10 +62,10 @@ class QuotaTable:
         self._limits: dict[tuple[str, str, str], Limit | None] = {}
         self._addresses: dict[str, str | None] = {}  # resolved addresses, by host name with a quota
         self.enabled = bool(self._quotas)
-        """Whether there are any quotas; if not, requests skip measuring."""
+        """Whether any entity has a quota. If False, requests are not measured."""
 
     def alter(self, entity: Entity, changes: Sequence[tuple[str, float | None]], *, validate_only: bool) -> None:
-        """Set an entity's quotas, and remove those that are None. Raises ApiError, and changes nothing then."""
+        """Set an entity's quotas; the value None removes a quota. If ApiError is raised, nothing has changed."""
         values = dict(self._quotas.get(entity, {}))
         if len(dict(changes)) < len(changes):
             text = f"Ignoring duplicate entity {shown(entity)}"  # Kafka's message, although a key is repeated
@@ -87,7 +87,10 @@ class QuotaTable:
         self.enabled = bool(self._quotas)
 
     def describe(self, filters: Iterable[Filter], *, strict: bool) -> list[tuple[Entity, dict[str, float]]]:
-        """Return the entities that match all filters; if `strict`, only those without other types. Raises ApiError."""
+        """Return the entities that match all filters, with their quotas. Raises ApiError for invalid filters.
+
+        If `strict`, leave out entities with a type that no filter names.
+        """
         by_type = _by_type(filters)
         return [
             (entity, values)
@@ -96,7 +99,7 @@ class QuotaTable:
         ]
 
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:
-        """Return the most specific quota `key` of a client; None if there is none. O(1)."""
+        """Return the most specific quota named `key` for a client; None if no such quota applies. O(1)."""
         if not self.enabled:
             return None
         cache_key = key, user, client_id
@@ -144,14 +147,14 @@ class QuotaTable:
 
 
 def entity_of(names: Mapping[str, str | None]) -> Entity:
-    """Return the entity with these names by type."""
+    """Return the entity for a mapping of entity types to names."""
     return tuple(sorted(names.items()))
 
 
 def _keys(entity: Entity, look_up: Callable[[str], str | None]) -> Mapping[str, str]:
-    """Return the quotas that an entity may have, with their types. Raises ApiError for an invalid entity.
+    """Return the names of the quotas that an entity may have, with the type of their values.
 
-    `look_up` resolves a host name; it returns None if that fails.
+    Raises ApiError for an invalid entity. `look_up` resolves a host name, and returns None if it cannot.
     """
     names = dict(entity)
     if not names:
@@ -188,7 +191,7 @@ def _check(quota_types: Mapping[str, str], key: str, value: float) -> None:
 
 
 def _by_type(filters: Iterable[Filter]) -> dict[str, Filter]:
-    """Return the filters by type. Raises ApiError for those that contradict each other."""
+    """Return the filters by entity type. Raises ApiError for an invalid filter or an invalid combination of filters."""
     by_type: dict[str, Filter] = {}
     for component in filters:
         if not component.entity_type:

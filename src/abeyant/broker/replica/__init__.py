@@ -1,5 +1,5 @@
 """Partitions on a broker: log, high watermark and replication.
 
-`partition` is one replica; `remote` is the leader's record of a follower; `fetcher` is a follower's fetch loop, and
-`session` the leader's side of it. Replicas share the bytes of their batches.
+`partition` has one replica; `remote` has the leader's record of a follower; `fetcher` has a follower's fetch loop, and
+`session` the leader's side of that loop. Replicas share the bytes of their batches.
 """

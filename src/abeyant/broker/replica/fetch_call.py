@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaFetchCall:
-    """A `ReplicaFetch` that a fault may hold. Call `proceed`, `refuse` or `drop` once."""
+    """A `ReplicaFetch` that faults may delay. Call one of `proceed`, `refuse` and `drop`, once."""
 
     def __init__(self, broker: Broker, fetch: ReplicaFetch) -> None:
         self.broker = broker  # the leader

@@ -1,8 +1,8 @@
 """A follower's fetch loop: fetch from a leader, append the records, fetch again.
 
-There is one `Fetcher` for each leader that this broker follows, with one fetch in flight for all partitions. Kafka runs
-it in a thread; here each response sends the next fetch. That fetch carries the follower's log end offsets to the
-leader, which advances the high watermark.
+There is one `Fetcher` for each leader that this broker follows, with one fetch in flight for all partitions. In Kafka
+the loop is a thread; here each response triggers the next fetch. A fetch carries the follower's log end offsets to the
+leader, which then advances the high watermark.
 """
 
 from __future__ import annotations
@@ -50,27 +50,27 @@ class Fetchers:
             fetcher.forget(partition)
 
     def waiting_replica(self, leader: int, number: int, key: Key) -> Partition | None:
-        """Return a partition's replica if its fetcher only waits for a response, in session `number`; else None."""
+        """Return the replica of `key` if its fetcher only waits for a response in session `number`; else None."""
         one = self._by_leader.get(leader)
         if one is None or number != one._number or one._changed or one._forgotten or one._scheduled:
             return None
         return one._partitions.get(key)
 
     def receive(self, response: ReplicaResponse) -> None:
-        """Handle a leader's response."""
+        """Append the records in a leader's response, and fetch again."""
         fetcher = self._by_leader.get(response.leader)
         if fetcher is not None:
             fetcher.receive(response)
 
     def failed(self, leader: int, number: int) -> None:
-        """Start a new session with the leader after the backoff, because a fetch was lost."""
+        """Start a new session with the leader after the backoff, because the fetch of session `number` was lost."""
         fetcher = self._by_leader.get(leader)
         if fetcher is not None:
             fetcher.failed(number)
 
 
 class Fetcher:
-    """The fetch loop for one leader."""
+    """The fetch loop for all partitions that this broker follows on one leader."""
 
     def __init__(self, broker: Broker, leader: int) -> None:
         self._broker = broker
@@ -83,31 +83,31 @@ class Fetcher:
         self._scheduled = False
 
     def add(self, partition: Partition) -> None:
-        """Add a partition, or continue it with a new leader epoch."""
+        """Start fetching a partition, or continue with it in a new leader epoch."""
         self._partitions[partition.key] = self._changed[partition.key] = partition
         self._fetch_soon()
 
     def forget(self, partition: Partition) -> None:
-        """Remove a partition."""
+        """Stop fetching a partition."""
         if self._partitions.pop(partition.key, None) is not None:
             self._changed.pop(partition.key, None)
             self._caught_up.discard(partition.key)
             self._forgotten.append(partition.key)
 
     def begin(self) -> None:
-        """Start a new session, with all positions."""
+        """Start a new session, whose first fetch has the positions of all partitions."""
         self._number = next(_numbers)
         self._changed = dict(self._partitions)
         self._forgotten.clear()
         self._fetch_soon()
 
     def failed(self, number: int) -> None:
-        """Start a new session after the backoff, because the fetch was lost."""
+        """Start a new session after the backoff, because the fetch of session `number` was lost."""
         if number == self._number:
             self._broker.timer.call_later(self._broker.replica_fetch_backoff, self._begin_unless_new, number)
 
     def receive(self, response: ReplicaResponse) -> None:
-        """Append the leader's records and fetch again."""
+        """Append the records in the leader's response, and fetch again."""
         if response.number != self._number:
             return
         for one in response.partitions:
@@ -147,7 +147,7 @@ class Fetcher:
         return before != (partition.log.end_offset, partition.log.start_offset)
 
     def _truncate(self, partition: Partition, epoch: int, end: int) -> None:
-        """Truncate to where the logs diverge: the end of the last common epoch (KIP-595)."""
+        """Truncate the log to where it diverges from the leader's: the end of the last common epoch (KIP-595)."""
         log = partition.log
         own_epoch, own_end = log.epoch_end(epoch)
         if own_epoch != epoch or own_end == -1:
@@ -155,7 +155,7 @@ class Fetcher:
         partition.truncate(min(end, own_end, log.end_offset))
 
     def _retry_later(self, partition: Partition) -> bool:
-        """Fetch again after the backoff, unless the partition's state changes before. Return False."""
+        """Fetch the partition again after the backoff, unless its state changes earlier. Return False."""
         self._broker.timer.call_later(
             self._broker.replica_fetch_backoff, self._retry, partition, partition.state.partition_epoch
         )
@@ -189,7 +189,7 @@ class Fetcher:
         self._broker.ask_leader(self.leader, fetch)
 
     def _holds_back(self, partition: Partition) -> bool:
-        """Return whether to leave a lagging, throttled replica out of this fetch. If so, schedule its next one."""
+        """Return whether to leave a lagging, throttled replica out of this fetch. If so, schedule its next fetch."""
         if not partition.follower_throttled or partition.key in self._caught_up:
             return False
         throttle = self._broker.follower_throttle

@@ -12,7 +12,7 @@ Key = tuple[str, int]  # topic and partition
 
 
 class Position(NamedTuple):
-    """The offset from which a follower fetches one partition, sent when it changes."""
+    """The offset from which a follower fetches one partition. Fetches list only positions that have changed."""
 
     topic: str
     partition: int
@@ -23,7 +23,7 @@ class Position(NamedTuple):
 
 
 class ReplicaFetch(NamedTuple):
-    """A follower's fetch."""
+    """A follower's fetch of all partitions that it follows on one leader, in a session."""
 
     follower: int
     number: int  # of the session; the first fetch of a session has all positions
@@ -32,7 +32,7 @@ class ReplicaFetch(NamedTuple):
 
 
 class PartitionResponse(NamedTuple):
-    """The response for one partition."""
+    """The response for one partition: new records and offsets, an error, or where to truncate."""
 
     topic: str
     partition: int

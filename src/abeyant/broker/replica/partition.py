@@ -1,8 +1,8 @@
-"""One replica of a partition: its log, its high watermark, and its followers while it leads. Kafka: `Partition`.
+"""One replica of a partition: its log, its high watermark, and its followers while it is leader. Kafka: `Partition`.
 
 Leadership changes only through `become`, which applies the controller's states in order. The other methods serve
-clients and followers. Each checks the delayed operations that it may complete: the partition is their key in the
-broker's purgatories.
+clients and followers. Each method checks the delayed operations that it may complete: the partition is the key of
+these operations in the broker's purgatories.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Partition:
     # -- states of the controller
 
     def become(self, state: PartitionState) -> None:
-        """Lead or follow as the controller's state says. Ignore an old state."""
+        """Become leader or follower as the controller's `state` says. Ignore a state that is not newer."""
         before = self.state
         if state.partition_epoch <= before.partition_epoch:
             return
@@ -98,7 +98,7 @@ class Partition:
             self.broker.fetchers.follow(self)
 
     def configure(self, topic: Topic) -> None:
-        """Apply the topic's settings."""
+        """Apply the topic's settings to this replica and its log."""
         self.min_isr_setting = topic.settings.value("min.insync.replicas", self.broker.id)
         self._set_min_isr(self.min_isr_setting)
         self.log.config = topic.settings.log_config(self.broker.id)
@@ -106,7 +106,7 @@ class Partition:
         self.follower_throttled = self._is_throttled(topic, "follower")
 
     def _is_throttled(self, topic: Topic, side: str) -> bool:
-        """Return whether the topic's settings throttle this replica while it leads, or follows."""
+        """Return whether the topic's settings throttle this replica as `side`: "leader" or "follower"."""
         name = f"{side}.replication.throttled.replicas"
         if name not in topic.settings.own:
             return False
@@ -141,7 +141,10 @@ class Partition:
     # -- requests of clients
 
     def check_leader(self, epoch: int, *, leader_only: bool = True) -> None:
-        """Raise ApiError unless this replica leads, in the client's leader epoch (KIP-320; -1 for any)."""
+        """Raise ApiError unless this replica is leader, and `epoch` is the leader epoch (KIP-320) or -1.
+
+        Without `leader_only`, a follower passes too.
+        """
         if epoch >= 0:
             if epoch < self.state.leader_epoch:
                 raise ApiError(ErrorCode.fenced_leader_epoch)
@@ -151,7 +154,7 @@ class Partition:
             raise ApiError(ErrorCode.not_leader_or_follower)
 
     def append(self, records: bytes, *, all_in_sync: bool, from_client: bool = True) -> Appended:
-        """Append a batch as leader; `all_in_sync` is acks=all. Raises ApiError, or the log's LogError.
+        """Append a batch as leader; `all_in_sync` means acks=all. Raises ApiError, or the log's LogError.
 
         `from_client=False` is for a coordinator's records and transaction markers.
         """
@@ -179,7 +182,10 @@ class Partition:
         return appended
 
     def _deliver(self, before: int, now_ms: int) -> dict[Remote, Partition]:
-        """Append the batch at offset `before` to the followers that wait for it. Return them, with their replicas."""
+        """Append the batch at offset `before` to in-sync followers that wait for it, without messages.
+
+        Return these followers with their replicas. The other followers have to fetch the batch.
+        """
         broker = self.broker
         cluster = broker.cluster
         current: dict[Remote, Partition] = {}
@@ -203,19 +209,19 @@ class Partition:
     def end_transaction(self, batch: Batch, *, newer_epoch: bool) -> Appended:
         """Append a coordinator's transaction marker. Raises ApiError, or the log's LogError.
 
-        With `newer_epoch` the marker's epoch must exceed the transaction's, as when every transaction bumps the epoch:
-        so a late marker cannot end the next transaction (KIP-1228).
+        `newer_epoch` is for producers whose epoch grows with every transaction: the marker's epoch must then be greater
+        than the open transaction's. So a late marker cannot end the next transaction (KIP-1228).
         """
         epoch = batch.producer_epoch
         if newer_epoch and self.log.producers.in_transaction(batch.producer_id, epoch):
             raise InvalidProducerEpochError(
-                f"Epoch of producer {batch.producer_id} is {epoch}, which is not greater than that of its transaction"
+                f"Epoch of producer {batch.producer_id} is {epoch}, not greater than the epoch of its open transaction"
             )
         self.verifications.forget(batch.producer_id)
         return self.append(batch.data, all_in_sync=True, from_client=False)
 
     def delete_records(self, offset: int) -> int:
-        """Advance the log start to `offset`, or to the high watermark for -1. Return that offset. Raises ApiError."""
+        """Advance the log start to `offset` (-1: to the high watermark), and return this offset. Raises ApiError."""
         if not self.leads:
             raise ApiError(ErrorCode.not_leader_or_follower)
         target = self.high_watermark if offset == -1 else offset
@@ -239,7 +245,7 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """Return the lowest log start offset of the followers on live brokers; this replica's if there are none."""
+        """Return the lowest log start offset among followers on live brokers; without any, this replica's log start."""
         alive = self.broker.cluster.controller.members
         starts = [remote.start for remote in self.remotes.values() if remote.broker in alive]
         return min(starts, default=self.log.start_offset)
@@ -247,7 +253,10 @@ class Partition:
     # -- fetches of followers
 
     def record_fetch(self, remote: Remote, offset: int, start: int, now: float) -> None:
-        """Record that a follower has everything before `offset`. Expand the ISR and advance the high watermark."""
+        """Record that a follower has the offsets from `start` up to `offset`.
+
+        Then add the follower to the ISR and advance the high watermark, if possible.
+        """
         end = self.log.end_offset
         low_before = remote.start
         remote.record_fetch(offset, start, end, now)
@@ -259,12 +268,12 @@ class Partition:
             self.broker.delete_records_purgatory.check_and_complete(self)
 
     def raise_high_watermark(self, current: Mapping[Remote, Partition] = _NONE) -> bool:
-        """Advance to the lowest in-sync log end offset. Return whether it moved. Kafka: `maybeIncrementLeaderHW`.
+        """Advance the high watermark to the lowest in-sync log end offset. Return whether it moved.
 
-        The replicas of `current` followers adopt it at once, and others by their next fetch.
-
-        A replica that has nearly caught up counts too, or it could never join while producers write. The high watermark
-        does not move while fewer than `min.insync.replicas` are in sync.
+        The replicas in `current` adopt the high watermark at once, other followers by their next fetch. A follower that
+        was caught up less than `replica.lag.time.max.ms` ago counts as in sync: otherwise it could never join the ISR
+        while producers write. The high watermark does not move while the ISR is smaller than `min.insync.replicas`.
+        Kafka: `maybeIncrementLeaderHW`.
         """
         if not self.leads or len(self.state.isr) < self.min_isr:
             return False
@@ -286,8 +295,8 @@ class Partition:
     def follow_leader(self, records: Sequence[Batch] | None, high_watermark: int, start: int) -> None:
         """Append the leader's records, and adopt its high watermark and log start.
 
-        Skips records that it already has: after a state change a follower fetches again from its log end while the
-        response to its last fetch is in flight.
+        Skip records that this replica already has: after a state change a follower fetches again from its log end while
+        the response to its last fetch is in flight.
         """
         log = self.log
         if records and records[0].base_offset < log.end_offset:
@@ -308,19 +317,22 @@ class Partition:
             self.broker.fetch_purgatory.check_and_complete(self)  # consumers may read from followers
 
     def truncate(self, offset: int) -> None:
-        """Truncate the log to where it diverges from the leader's."""
+        """Truncate the log to `offset`, where it diverges from the leader's log."""
         self.log.truncate_to(offset, self.broker.now_ms())
         self.high_watermark = min(self.high_watermark, self.log.end_offset)
 
     def start_over(self, offset: int) -> None:
-        """Drop the whole log and restart at the leader's log start offset."""
+        """Drop the whole log and restart it at `offset`, the leader's log start."""
         self.log.truncate_fully(offset, self.broker.now_ms())
         self.high_watermark = offset
 
     # -- the in-sync set
 
     def _is_in_sync(self, remote: Remote) -> bool:
-        """Return whether a follower may join: alive, and at least at the high watermark and this epoch's start."""
+        """Return whether a follower may join the ISR.
+
+        Its broker must be alive, and its log must reach the high watermark and the start of this leader epoch.
+        """
         return (
             remote.end >= self.high_watermark
             and remote.end >= self.epoch_start
@@ -347,9 +359,9 @@ class Partition:
             self.become(new_state)
 
     def _watch_lag(self) -> None:
-        """Schedule the lag check at the first scan that can find a follower lagging for too long.
+        """Schedule the lag check for the time of the first scan that can find a follower lagging for too long.
 
-        Kafka scans all partitions every half of `replica.lag.time.max.ms`, counted from the broker's start.
+        As in Kafka, scans are every half of `replica.lag.time.max.ms`, counted from the broker's start.
         """
         end = self.log.end_offset
         catch_up_times = [
@@ -398,7 +410,7 @@ class Partition:
         self.min_isr = min(setting, len(self.state.replicas))
 
     def _check_all(self) -> None:
-        """Check all pending operations of this partition."""
+        """Complete this partition's pending operations that can complete, and call its watchers."""
         self.broker.produce_purgatory.check_and_complete(self)
         self.broker.fetch_purgatory.check_and_complete(self)
         self.broker.delete_records_purgatory.check_and_complete(self)

@@ -1,4 +1,7 @@
-"""Protocols of the broker and the cluster that a replica uses. `Partition`, which is above this module, is Any."""
+"""Protocols of the broker and the cluster that a replica uses.
+
+`Partition` is typed Any, since this module must not import it.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,14 @@ class Timer(Protocol):
     """A broker's timer."""
 
     def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Stoppable:
-        """Call `callback(*args)` after `delay` seconds; if the broker is paused then, when it is resumed."""
+        """Call `callback(*args)` after `delay` seconds. If the broker is paused at that time, wait until it resumes."""
 
 
 class Fetchers(Protocol):
     """The follower side of a broker: see `fetcher.Fetchers`."""
 
     def waiting_replica(self, leader: int, number: int, key: Key, /) -> Any:
-        """Return the replica of a partition whose fetcher only waits for the response to its fetch, else None."""
+        """Return the replica of `key` if its fetcher only waits for a response in session `number`; else None."""
 
     def follow(self, partition: Any, /) -> None:
         """Start fetching a partition from its leader."""
@@ -36,7 +39,7 @@ class Fetchers(Protocol):
         """Stop fetching a partition."""
 
     def receive(self, response: ReplicaResponse) -> None:
-        """Append a leader's records, and fetch again."""
+        """Append the records in a leader's response, and fetch again."""
 
     def failed(self, leader: int, number: int) -> None:
         """Start a new fetch session after the backoff, because the fetch of session `number` was lost."""
@@ -56,7 +59,7 @@ class Throttle(Protocol):
 
 
 class Observer(Protocol):
-    """The request log. A broker is Any, since the log reads more attributes than `Broker` has."""
+    """The request log. Brokers are typed Any, since the log reads more attributes than `Broker` has."""
 
     def log_replica_fetch(self, broker: Any, fetch: ReplicaFetch, answer: ReplicaResponse, since: float) -> None:
         """Log a follower's fetch."""
@@ -65,7 +68,7 @@ class Observer(Protocol):
         """Log a change of the in-sync set."""
 
     def log_response(self, call: Any, response: Any) -> None:
-        """Log a client's request; `response` is None if none is sent."""
+        """Log a client's request; `response` is None if no response is sent."""
 
 
 class Cluster(Protocol):
@@ -118,15 +121,15 @@ class Broker(Receiver, Protocol):
 
     @property
     def leader_throttle(self) -> Throttle:
-        """Return the throttle of the records that it sends as leader."""
+        """Return the throttle of the records that the broker sends as leader."""
 
     @property
     def follower_throttle(self) -> Throttle:
-        """Return the throttle of the records that it fetches as follower."""
+        """Return the throttle of the records that the broker fetches as follower."""
 
     @property
     def fetchers(self) -> Fetchers:
-        """Return the broker's fetchers."""
+        """Return the broker's fetch loops."""
 
     def now(self) -> float:
         """Return the time on the cluster's clock."""

@@ -13,22 +13,22 @@ class FollowerSession(Protocol):
     """A follower's fetch session. `Partition` is Any, since it is above this module."""
 
     fetched_at: float
-    """When its last fetch arrived, in seconds on the broker's clock."""
+    """The time at which the follower's last fetch arrived, in seconds on the broker's clock."""
     ready: dict[Any, None]
     """The partitions with something new for the follower."""
 
     def leave(self, partition: Any, /) -> None:
-        """Forget a partition."""
+        """Remove a partition from the session."""
 
     def deliver(self, partition: Any, remote: Any, batch: Batch, now: float, now_ms: int, /) -> Any:
         """Append `batch` to the follower's replica and return the replica; None if the follower has to fetch it."""
 
 
 class Remote:
-    """A follower's log end offset, and when it was last caught up.
+    """The leader's record of a follower: its log end offset, and the time at which it was last caught up.
 
-    A follower's fetches do not list a partition that is caught up. Then the time of the session's last fetch counts,
-    and `record_lag` stores it when the log grows.
+    A follower's fetches do not list a partition in which the follower is caught up. For such a partition every fetch of
+    the session counts as caught up; when the leader's log grows, `record_lag` stores the time of the last fetch.
     """
 
     def __init__(self, broker: int, caught_up_at: float) -> None:
@@ -44,7 +44,7 @@ class Remote:
         self._leader_end = 1 << 63  # the leader's end at that fetch
 
     def record_fetch(self, offset: int, start: int, leader_end: int, now: float) -> None:
-        """Record a fetch from `offset`: the follower has everything before. Kafka: `updateFetchStateOrThrow`."""
+        """Record a fetch from `offset`: the follower has all before it. Kafka: `updateFetchStateOrThrow`."""
         if offset >= leader_end:
             self.caught_up_at = now
         elif offset >= self._leader_end and self._fetched_at > self.caught_up_at:
@@ -61,7 +61,7 @@ class Remote:
             self._leader_end = end_before
 
     def last_caught_up(self, leader_end: int) -> float:
-        """Return when it last had the leader's whole log, in seconds on the broker's clock."""
+        """Return the time at which the follower last had the leader's whole log, in seconds on the broker's clock."""
         if self.end >= leader_end and self.session is not None:
             return max(self.caught_up_at, self.session.fetched_at)
         return self.caught_up_at

@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
 
 def preferred_replica(partition: Partition, rack: str, offset: int) -> int:
-    """Return the follower in `rack` that has most of the leader's log; `NO_LEADER` to read from the leader.
+    """Return the follower in `rack` with the greatest log end offset; `NO_LEADER` to read from the leader.
 
-    Only followers count that are in sync and whose log has, or ends at, `offset`. Call it on the leader. O(replicas).
+    The follower must be in sync, and its log must contain or end at `offset`. Call this on the leader's replica.
+    O(replicas).
     """
     broker = partition.broker
     settings = broker.cluster.settings

@@ -1,12 +1,12 @@
 """Serve a follower's fetches as leader: one session for each broker that follows this one.
 
-The follower has one fetch in flight for all partitions that it follows here, and lists those whose position changed.
-`ready` is the set of partitions with something new for it, updated as logs grow and high watermarks advance. So a
-waiting fetch reads no log (K3): it completes when `ready` is not empty.
+A follower has one fetch in flight for all partitions that it follows on this broker. The fetch lists only partitions
+whose position changed. `ready` is the set of partitions with something new for the follower, updated as logs grow and
+high watermarks advance. So a waiting fetch reads no log (law K3): it completes when `ready` is not empty.
 
 Most appends find every follower's fetch waiting, with no message in flight and no fault active. Then nothing can come
 between the response, the follower's append and its next fetch, and `deliver` does all three without a message: five
-calls for each follower, in place of eighty. The waiting fetch then stands for the next one.
+calls for each follower, in place of eighty. The waiting fetch then counts as the follower's next fetch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """A follower's fetch session."""
+    """The leader's side of a follower's fetch session."""
 
     def __init__(self, broker: Broker, follower: int) -> None:
         self._broker = broker
@@ -42,7 +42,7 @@ class Session:
         self.fetched_at = 0.0  # when its last fetch arrived, in seconds
 
     def fetch(self, fetch: ReplicaFetch) -> None:
-        """Record the follower's positions, then wait until there is something new for it."""
+        """Record the follower's positions, then wait until there is something new for the follower."""
         now = self._broker.now()
         if self._operation is not None:  # it follows another partition now, and fetches anew
             self._broker.fetch_purgatory.cancel(self._operation)
@@ -63,7 +63,8 @@ class Session:
     def deliver(self, partition: Partition, remote: Remote, batch: Batch, now: float, now_ms: int) -> Partition | None:
         """Append the leader's newest batch to the follower's replica, and count that as the follower's next fetch.
 
-        Return the replica. Return None and change nothing if messages are needed: then mark the partition in `ready`.
+        Return the replica. If messages are needed, change nothing and return None: the caller then adds the partition
+        to `ready`.
         """
         if self._operation is None or self.ready or self.errors or partition.leader_throttled:
             return None
@@ -88,7 +89,7 @@ class Session:
         return replica
 
     def leave(self, partition: Partition) -> None:
-        """Forget a partition that the follower no longer follows here."""
+        """Remove a partition that the follower no longer follows on this broker."""
         self._partitions.pop(partition, None)
         self.ready.pop(partition, None)
 
@@ -98,16 +99,19 @@ class Session:
         return self._broker.replica_fetch_wait
 
     def partition_keys(self) -> list[Key]:
-        """Return the partitions that the follower follows here."""
+        """Return the partitions that the follower follows on this broker."""
         return [partition.key for partition in self._partitions]
 
     @property
     def has_news(self) -> bool:
-        """Return whether there is something new for the follower."""
+        """Return whether the next response has something new for the follower: records, offsets or errors."""
         return bool(self.ready or self.errors)
 
     def end_wait(self, since: float) -> None:
-        """Respond to the fetch that waits since `since`. If `deliver` renewed it, wait for the rest of its time."""
+        """Respond to the fetch that began to wait at `since`.
+
+        If `deliver` has renewed the fetch and there is nothing to send, wait for the rest of its time instead.
+        """
         waited = self.fetched_at - since
         if waited > 0 and not self.has_news:
             self._wait(waited)
@@ -136,7 +140,7 @@ class Session:
         self.errors.clear()
 
     def _add_position(self, position: Position, now: float) -> None:
-        """Record one position, after the checks that Kafka's leader makes."""
+        """Record the position of one partition, after the checks that Kafka's leader makes."""
         partition = self._broker.partitions.get((position.topic, position.partition))
         try:
             if partition is None:
@@ -221,7 +225,7 @@ class Session:
         self._broker.answer_follower(self.follower, response)
 
     def _holds_back(self, partition: Partition, remote: Remote) -> bool:
-        """Return whether to send an out-of-sync, throttled replica no records now. If so, schedule the next attempt."""
+        """Return whether to withhold records from a throttled, lagging replica. If so, schedule the next attempt."""
         if not partition.leader_throttled or self.follower in partition.state.isr:
             return False
         seconds = self._broker.leader_throttle.excess()
@@ -250,19 +254,19 @@ class DelayedReplicaFetch(BrokerOperation):
         self._session = session
 
     def keys(self) -> Iterable[tuple[str, int]]:
-        """Return the partitions that the follower follows here."""
+        """Return the partitions that the follower follows on this broker."""
         return self._session.partition_keys()
 
     def try_complete(self) -> bool:
-        """Complete when a partition is ready, which an append marks, or there is an error to send. Reads no log."""
+        """Complete if a partition is in the session's `ready`, or there is an error to send. Reads no log."""
         session = self._session
         return bool(session.ready or session.errors) and self.force_complete()
 
     def on_complete(self) -> None:
-        """Send the response, even an empty one, unless the session has fetched since."""
+        """Send the response, even an empty one, unless `Session.deliver` has renewed the fetch meanwhile."""
         self._session.end_wait(self.since)
 
     def describe(self, broker: int) -> Waiting:
-        """Return the fetch's row in `Cluster.waiting`: that of the session's last fetch."""
+        """Return the fetch's row in `Cluster.waiting`, with the times of the session's last fetch."""
         since, seconds = self._session.fetched_at, self._session.fetch_wait
         return super().describe(broker)._replace(since=since, deadline=since + seconds)

@@ -1,7 +1,7 @@
 """Replication throttles (KIP-73): limit the rate at which replicas catch up, on one side (leader or follower).
 
-While the rate is exceeded, a leader sends no records of throttled replicas, and a follower does not fetch them. Those
-in sync are not held back, but their bytes count. Kafka: `ReplicationQuotaManager`,
+While the rate is exceeded, a leader sends no records of throttled replicas, and a follower does not fetch them.
+Replicas that are in sync are not held back, but their bytes count. Kafka: `ReplicationQuotaManager`,
 `ReplicaManager.shouldLeaderThrottle`, `RemoteLeaderEndPoint.shouldFollowerThrottle`.
 """
 
@@ -35,7 +35,7 @@ class ReplicationThrottle:
         self._held: dict[tuple[Key, str], Throttled] = {}
 
     def record(self, size: int) -> None:
-        """Count bytes of a throttled replica. O(1), amortized."""
+        """Count `size` bytes of records of a throttled replica. O(1), amortized."""
         self._rate.record(self._broker.now(), size)
 
     def excess(self) -> float:
@@ -49,8 +49,8 @@ class ReplicationThrottle:
     def hold(self, partition: Key, follower: str, seconds: float, then: Callable[[], object]) -> None:
         """Call `then` once, after `seconds` or when the settings change.
 
-        If the replica is already held, its wait continues, and this `then` replaces the former: its leader may have
-        changed.
+        If the follower's replica is already held back, its wait continues, and `then` replaces the earlier callback, as
+        the replica's leader may have changed.
         """
         key = partition, follower
 

@@ -1,7 +1,7 @@
 """Accept transactional records only after the coordinator has verified that the transaction is open (KIP-890).
 
-Otherwise a record that arrives after its transaction's marker would begin a transaction that nobody ends. So the first
-record of a transaction waits for the coordinator; a marker that arrives meanwhile cancels the verification.
+Without verification, a record that arrives after its transaction's marker would begin a transaction that nobody ends.
+So the first batch of a transaction waits for the coordinator. A marker that arrives meanwhile cancels the verification.
 """
 
 from __future__ import annotations
@@ -14,24 +14,27 @@ from abeyant.broker.log.errors import InvalidTransactionStateError, OutOfOrderSe
 
 @dataclass(eq=False)
 class Verification:
-    """A verification of one producer, in progress or passed. Compared by identity."""
+    """A check with the coordinator, in progress or passed, that a producer's transaction is open. Equal by identity."""
 
     producer_id: int
     epoch: int
     first_sequence: int
     bumps: bool
-    """Whether the producer's epoch grows with every transaction, so that each begins at sequence 0."""
+    """Whether the producer's epoch grows with every transaction, so that each transaction begins at sequence 0."""
 
 
 class Verifications:
-    """The verifications of one partition, by producer id. Only its leader has any."""
+    """The verifications of one partition, by producer id. Only the partition's leader has any."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._by_producer: dict[int, Verification] = {}
 
     def needed(self, producer_id: int, epoch: int, sequence: int, *, bumps: bool) -> Verification | None:
-        """Return the verification that a batch needs before it is appended; None if it needs none."""
+        """Return the verification that a batch needs before it is appended. Create it if there is none.
+
+        Return None if the batch's transaction is open in this log.
+        """
         if self._log.producers.in_transaction(producer_id, epoch):
             return None
         verification = self._by_producer.get(producer_id)
@@ -41,7 +44,7 @@ class Verifications:
         return verification
 
     def check(self, batch: Batch, verification: Verification | None) -> None:
-        """Check that a client's batch is part of a verified transaction, or is its first.
+        """Check that a client's transactional batch continues an open transaction, or begins a verified one.
 
         Raises InvalidTransactionStateError, OutOfOrderSequenceError.
         """
@@ -67,7 +70,7 @@ class Verifications:
         return self._by_producer.get(verification.producer_id) is verification
 
     def forget(self, producer_id: int) -> None:
-        """Forget a producer's verification, once its transaction has begun here or has ended."""
+        """Forget a producer's verification, once the transaction has begun in this log or has ended."""
         self._by_producer.pop(producer_id, None)
 
     def clear(self) -> None:

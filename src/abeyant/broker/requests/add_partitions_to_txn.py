@@ -22,7 +22,7 @@ _Errors = Mapping[Key, ErrorCode]
 
 
 def handle(call: Call) -> None:
-    """Add or verify the partitions. Answer when all transactions are done."""
+    """Add or verify the partitions. Respond when the partitions of all transactions are added or verified."""
     request = call.request
     if call.version < _BATCHED_SINCE:
         one = _single_transaction(request)
@@ -51,7 +51,7 @@ def error_response(request: Any, error: ErrorCode) -> Message:
 
 
 def _single_transaction(request: Any) -> Message:
-    """Return the single transaction of an older version in the form of newer versions."""
+    """Return the only transaction of a request before version 4, with the fields of newer versions."""
     return Message(
         transactional_id=request.v3_and_below_transactional_id,
         producer_id=request.v3_and_below_producer_id,

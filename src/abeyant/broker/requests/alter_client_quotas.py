@@ -14,7 +14,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Change each entity's quotas, all or none of an entity's. Answer with a result for each."""
+    """Change each entity's quotas: all of the entity's changes or none. Respond with a result for each entity."""
     quotas = call.broker.cluster.controller.quotas
     results: dict[Entity, Message] = {}
     for entry in call.request.entries:

@@ -18,7 +18,7 @@ error_response = config_resources.error_response
 
 
 def handle(call: Call) -> None:
-    """Replace the settings. Answer with a result for each resource."""
+    """Replace the settings. Respond with a result for each resource."""
     config_resources.alter(call, _replace)
 
 

@@ -18,7 +18,7 @@ _REPEATED = "Partition {} is named more than once."
 
 
 def handle(call: Call) -> None:
-    """Start or cancel the moves. Answer with a result for each; the moves continue after the response."""
+    """Start or cancel the moves. Respond with a result for each partition; moves continue after the response."""
     request = call.request
     reassign = partial(_reassign, call)
     responses = by_topic(request.topics, reassign, _failed, key="partition_index", repeated=_REPEATED)

@@ -16,7 +16,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Answer with a result for each replica."""
+    """Respond with a result for each replica."""
     call.answer(_response(call.request, lambda path, topic, index: _result(call, path, topic, index)))
 
 

@@ -21,7 +21,7 @@ _UNKNOWN = ApiError(
 
 
 def handle(call: Call) -> None:
-    """Initialize the states at the given start offsets, and respond."""
+    """Initialize the states of share partitions at the requested start offsets, then respond."""
     require_shares(call, UNSUPPORTED)
     request = call.request
     if not request.group_id:
@@ -63,7 +63,7 @@ def error_response(request: Any, error: ErrorCode) -> Message:
 
 
 def refused_rows(call: Call, request: Any, error: ErrorCode) -> Message:
-    """Return the topics of the request with this error."""
+    """Return a response with this error for each partition of the request."""
     topics = call.broker.cluster.controller.topics
     rows = [
         Message(

@@ -12,7 +12,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Change the credentials. Answer with a result for each user."""
+    """Change the credentials. Respond with a result for each user."""
     found = call.broker.cluster.controller.scram.alter(call.request.deletions, call.request.upsertions)
     results = [
         Message(user=user) if error is None else Message(user=user, error_code=error.code, error_message=error.message)

@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe (key 69, versions 0-1): describe groups of the consumer protocol.
 
-Each member has its current and its target assignment.
+Each member is described with its current and its target assignment.
 Kafka: `GroupMetadataManager.consumerGroupDescribe`.
 """
 
@@ -26,7 +26,7 @@ _CLASSIC, _CONSUMER = 0, 1  # member types, by protocol
 
 
 def handle(call: Call) -> None:
-    """Answer with a result for each group."""
+    """Respond with a result for each group."""
     require_consumer_groups(call)
     call.answer(Message(groups=results(call.request.group_ids, partial(_group, call), _failed)))
 
@@ -81,7 +81,7 @@ def describe_assignment(call: Call, assignment: Assignment) -> Message:
 
 
 def check_topics(call: Call, assignments: Iterable[Message]) -> None:
-    """Raise ApiError unless the client may describe all topics of these assignments: the whole group is refused."""
+    """Raise ApiError, which refuses the whole group, unless the client may describe all topics of its assignments."""
     names = {row.topic_name for one in assignments for row in one.topic_partitions}
     if not all(may_describe(call, name) for name in names):
         text = "The group has described topic(s) that the client is not authorized to describe."

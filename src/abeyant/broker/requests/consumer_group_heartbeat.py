@@ -27,7 +27,7 @@ _OWN_ID_SINCE = 1  # the version
 
 
 def handle(call: Call) -> None:
-    """Let the member join, stay or leave, by the epoch that it sends."""
+    """Let the member join, stay or leave, depending on the epoch in its request."""
     require_consumer_groups(call)
     request = call.request
     heartbeat = _heartbeat(call)
@@ -51,7 +51,7 @@ def handle(call: Call) -> None:
 
 
 def _check(call: Call, heartbeat: HeartbeatRequest) -> None:
-    """Raise ApiError, with Kafka's message, for a request that is invalid in any group."""
+    """Raise ApiError, with Kafka's message, for a request that is invalid whatever the state of its group."""
     joins, epoch = heartbeat.epoch == _JOINS, heartbeat.epoch
     no_subscription = heartbeat.topics is None and heartbeat.regex is None
     rules = (

@@ -1,6 +1,6 @@
 """CreateAcls (key 30, versions 1-3): add ACLs.
 
-For a rule with ANY or MATCH Kafka answers UNKNOWN_SERVER_ERROR for all rules; here that rule alone is refused.
+If one rule has ANY or MATCH, Kafka fails all rules with UNKNOWN_SERVER_ERROR; this broker refuses only that rule.
 Kafka: `AclApis.handleCreateAcls`, `AclControlManager.createAcls`.
 """
 
@@ -18,7 +18,7 @@ FILL: dict[str, dict[str, object]] = {"AclCreation": {"resource_pattern_type": 3
 
 
 def handle(call: Call) -> None:
-    """Add the ACLs. Answer with a result for each."""
+    """Add the ACLs. Respond with a result for each ACL."""
     acls = call.broker.cluster.controller.acls
     if not acls.enabled:
         call.answer(error_response(call.request, ErrorCode.security_disabled, NO_AUTHORIZER))

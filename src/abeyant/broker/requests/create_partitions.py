@@ -16,7 +16,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Add the partitions. Answer with a result for each topic."""
+    """Add the partitions. Respond with a result for each topic."""
     mutations = call.mutations(strict_since=3)
     create = partial(_create, call, mutations.record)
     topics = results(call.request.topics, create, _failed, key="name", repeated="Duplicate topic name.")

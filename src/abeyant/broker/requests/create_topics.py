@@ -18,7 +18,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Create the topics. Answer with a result for each."""
+    """Create the topics. Respond with a result for each topic."""
     mutations = call.mutations(strict_since=6)
     create = partial(_create, call, mutations.record)
     topics = results(call.request.topics, create, _failed, key="name", repeated="Duplicate topic name.")

@@ -18,7 +18,7 @@ FILL: dict[str, dict[str, object]] = {"DeleteAclsFilter": {"pattern_type_filter"
 
 
 def handle(call: Call) -> None:
-    """Remove the ACLs. Answer with those that each filter matched."""
+    """Remove the ACLs. Respond, for each filter, with the ACLs that it matched."""
     acls = call.broker.cluster.controller.acls
     if not acls.enabled:
         call.answer(error_response(call.request, ErrorCode.security_disabled, NO_AUTHORIZER))

@@ -15,7 +15,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Delete the groups. Answer once every shard has done so."""
+    """Delete the groups. Respond once every shard has deleted its groups."""
     results: dict[str, ErrorCode] = {}
     shards: dict[GroupShard, list[str]] = {}
     for group_id in dict.fromkeys(call.request.groups_names):

@@ -17,7 +17,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 class PendingDelete:
-    """One partition of the request, and its result."""
+    """One partition of the request, which waits for its replicas, and its result."""
 
     __slots__ = ("error", "low_watermark", "partition", "pending", "required", "response")
 

@@ -16,7 +16,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Delete the states, and respond."""
+    """Delete the states of the topics' share partitions, then respond."""
     require_shares(call, UNSUPPORTED)
     request = call.request
     shard = group_shard(call, request.group_id, expire_overdue=True)
@@ -60,7 +60,7 @@ def error_response(request: Any, error: ErrorCode) -> Message:
 
 
 def refused_rows(_: Call, request: Any, error: ErrorCode) -> Message:
-    """Return the topics of the request with this error."""
+    """Return a response with this error for each topic of the request."""
     return Message(
         responses=[Message(topic_name=topic.topic_name, topic_id=None, error_code=error) for topic in request.topics]
     )

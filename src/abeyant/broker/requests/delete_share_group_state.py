@@ -1,4 +1,4 @@
-"""DeleteShareGroupState (key 86, versions 0-0): delete the state of share partitions.
+"""DeleteShareGroupState (key 86, versions 0-0): delete the states of share partitions.
 
 Kafka: `ShareCoordinatorService.deleteState`.
 """
@@ -17,7 +17,7 @@ __all__ = ["error_response", "handle"]
 
 
 def handle(call: Call) -> None:
-    """Delete the states, and respond."""
+    """Delete the states of the share partitions, then respond."""
     answer_each(call, _one)
 
 

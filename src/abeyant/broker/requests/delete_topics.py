@@ -19,7 +19,7 @@ _NAMED_TWICE = "Duplicate topic name."
 
 
 def handle(call: Call) -> None:
-    """Delete the topics. Answer with a result for each."""
+    """Delete the topics. Respond with a result for each topic."""
     controller = call.broker.cluster.controller
     deletable = call.broker.cluster.settings["delete.topic.enable"]
     targets = _targets(call.request)

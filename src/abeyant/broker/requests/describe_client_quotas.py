@@ -13,7 +13,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Answer with the entities that match."""
+    """Respond with the entities that match the filters, and their quotas."""
     filters = [Filter(one.entity_type, one.match_type, one.match) for one in call.request.components]
     entries = [
         Message(

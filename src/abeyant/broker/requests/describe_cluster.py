@@ -18,7 +18,7 @@ _NOT_A_CONTROLLER = "The request was sent to an endpoint of type BROKER, but we 
 
 
 def handle(call: Call) -> None:
-    """Describe the cluster. Raise ApiError for another endpoint than brokers."""
+    """Describe the cluster. Raise ApiError unless the request is for endpoints of brokers."""
     request, cluster = call.request, call.broker.cluster
     if request.endpoint_type == _CONTROLLERS:
         raise ApiError(ErrorCode.mismatched_endpoint_type, _NOT_A_CONTROLLER)

@@ -31,7 +31,7 @@ FILL: dict[str, dict[str, object]] = {"DescribeConfigsRequest": {"include_docume
 
 
 def handle(call: Call) -> None:
-    """Answer with a result for each resource."""
+    """Respond with the settings of each resource."""
     call.answer(Message(results=results(call.request.resources, partial(_describe, call), partial(failed, message=""))))
 
 

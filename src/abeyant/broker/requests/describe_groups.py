@@ -22,7 +22,7 @@ _NOT_FOUND_SINCE = 6  # the version; older ones describe an unknown group as dea
 
 
 def handle(call: Call) -> None:
-    """Answer with a result for each group."""
+    """Respond with a result for each group."""
     call.answer(Message(groups=results(call.request.groups, partial(_group, call), _failed)))
 
 
@@ -36,7 +36,7 @@ def _failed(group_id: str, error: ErrorCode) -> Message:
 
 
 def _group(call: Call, group_id: str) -> Message:
-    """Return the group, with its members' metadata and assignments only if it is stable."""
+    """Describe the group. Include its members' metadata and assignments only if the group is stable."""
     operations = GROUP_OPERATIONS if call.request.include_authorized_operations else NO_OPERATIONS
     try:
         group = group_shard(call, group_id, nameless=True, expire_overdue=True).group(group_id)

@@ -15,7 +15,7 @@ _UNKNOWN = -1
 
 
 def handle(call: Call) -> None:
-    """Describe the partitions of the request that this broker has, or all of them."""
+    """Describe the requested partitions that this broker has, or all partitions that it has."""
     broker = call.broker
     filters = call.request.topics
     keys = None if filters is None else {(topic.topic, index) for topic in filters for index in topic.partitions}
@@ -34,7 +34,7 @@ def handle(call: Call) -> None:
 
 
 def error_response(_: Any, error: ErrorCode) -> Message:
-    """Return the response with this error; before version 3 it has no field for it, as in Kafka."""
+    """Return the response with this error. Before version 3 the response has no field for an error, as in Kafka."""
     return Message(error_code=error, results=[])
 
 

@@ -1,6 +1,6 @@
 """DescribeProducers (key 61, versions 0-0): describe the producers of a partition.
 
-Each has its epoch, last sequence number and open transaction.
+Each producer is described with its epoch, last sequence number and open transaction.
 Kafka: `KafkaApis.handleDescribeProducersRequest`.
 """
 
@@ -18,7 +18,7 @@ _NONE = -1
 
 
 def handle(call: Call) -> None:
-    """Describe the producers of each partition, on followers too."""
+    """Describe the producers of each partition; a follower does this as well as the leader."""
     topics = by_topic(call.request.topics, partial(_partition, call), _failed, partitions="partition_indexes")
     call.answer(Message(topics=topics))
 

@@ -20,7 +20,7 @@ _NOT_HERE = "This server does not host this topic-partition."
 
 
 def handle(call: Call) -> None:
-    """Describe the quorum's one partition."""
+    """Describe the only partition of the quorum, `__cluster_metadata`."""
     cluster = call.broker.cluster
     nodes: list[Message] = []
 

@@ -24,7 +24,7 @@ _LATEST = -1  # a timestamp
 
 
 def handle(call: Call) -> None:
-    """Answer once every group is described."""
+    """Describe the groups. Respond once every group is described."""
     require_shares(call)
     responses: dict[int, Message] = {}
     groups = call.request.groups

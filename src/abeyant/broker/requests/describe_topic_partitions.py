@@ -17,7 +17,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Describe as many partitions as the limit allows. `next_cursor` is the first one left."""
+    """Describe as many partitions as the limit allows. `next_cursor` is the first partition left out."""
     request = call.request
     controller = call.broker.cluster.controller
     limit = call.broker.cluster.settings["max.request.partition.size.limit"]

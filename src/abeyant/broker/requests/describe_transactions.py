@@ -19,7 +19,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Answer with a result for each transactional id."""
+    """Respond with a result for each transactional id."""
     states = results(call.request.transactional_ids, partial(_describe, call), _failed)
     call.answer(Message(transaction_states=states))
 

@@ -16,7 +16,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Describe the users of the request, or all of them."""
+    """Describe the requested users, or all users."""
     iterations = call.broker.cluster.security.credentials.iterations()
     names = Counter(user.name for user in call.request.users or ())
 
@@ -34,7 +34,7 @@ def handle(call: Call) -> None:
 
 
 def error_response(request: Any, error: ErrorCode) -> Message:
-    """Return the response with this error for everything in the request; users are not named, as in Kafka."""
+    """Return the response with this error for each requested user. It does not name the users, as in Kafka."""
     return Message(error_code=error, results=[Message(user="", error_code=error) for _ in request.users or ()])
 
 

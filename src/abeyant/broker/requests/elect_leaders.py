@@ -1,4 +1,4 @@
-"""ElectLeaders (key 43, versions 0-2): elect the preferred replica, or in an unclean election any live one.
+"""ElectLeaders (key 43, versions 0-2): elect the preferred replica, or any live replica in an unclean election.
 
 The response waits until the elected brokers lead.
 Kafka: `ReplicationControlManager.electLeaders`.
@@ -24,7 +24,7 @@ _MESSAGES = {ErrorCode.election_not_needed: "Leader election not needed for topi
 
 
 class DelayedElectLeader(BrokerOperation):
-    """The wait for elected leaders, in the ElectLeader purgatory of the broker that got the request."""
+    """The wait until elected leaders lead, in the ElectLeader purgatory of the broker that got the request."""
 
     __slots__ = ("_answer", "_leads", "waiting")
 
@@ -41,7 +41,7 @@ class DelayedElectLeader(BrokerOperation):
     ) -> None:
         """Wait at most `timeout` seconds. `leads` returns whether a partition's elected broker leads it already.
 
-        `answer` is called once. Then `waiting` has the partitions whose new leader does not lead yet.
+        `answer` is called once. At that time `waiting` has the partitions whose new leader does not lead yet.
         """
         super().__init__(timeout, client_id, since)
         self._leads = leads
@@ -53,12 +53,12 @@ class DelayedElectLeader(BrokerOperation):
         return ((state.topic, state.partition) for state in self.waiting)
 
     def try_complete(self) -> bool:
-        """Complete when all lead. Kafka: `DelayedElectLeader.tryComplete`."""
+        """Complete when all elected leaders lead. Kafka: `DelayedElectLeader.tryComplete`."""
         self.waiting = [state for state in self.waiting if not self._leads(state)]
         return not self.waiting and self.force_complete()
 
     def on_complete(self) -> None:
-        """Answer. Partitions that are still waiting have timed out."""
+        """Call `answer`. The partitions that are still in `waiting` have timed out."""
         self._answer()
 
 
@@ -133,7 +133,7 @@ def _answer(call: Call, results: dict[_Key, _Error], operation: DelayedElectLead
 
 
 def _response(error: ErrorCode, results: dict[_Key, _Error], names: Iterable[str] = ()) -> Message:
-    """Return the response. It lists the topics `names` even without partitions."""
+    """Return the response. It lists each topic in `names`, even if no partition of the topic has a result."""
     topics = {name: Message(topic=name, partition_result=[]) for name in names}
     for (name, index), (code, message) in results.items():
         topic = topics.setdefault(name, Message(topic=name, partition_result=[]))

@@ -2,7 +2,7 @@
 
 Followers in this process fetch through replica/session.py instead.
 Kafka: `KafkaApis.handleFetchRequest`, `ReplicaManager.fetchMessages`.
-A consumer in another rack than the leader's is redirected to a replica in its own (KIP-392).
+A consumer in another rack than the leader is redirected to a replica in its own rack (KIP-392).
 Not implemented: fetches by brokers of other processes.
 """
 
@@ -89,12 +89,12 @@ class PartitionResult:
 
     @property
     def is_news(self) -> bool:
-        """Return whether a response in a session must include it."""
+        """Return whether a response in a session must include this partition."""
         return bool(self.records) or self.error is not ErrorCode.none or self.ends_wait
 
     @property
     def ends_wait(self) -> bool:
-        """Return whether to answer without records: the client has to truncate, or to fetch from another replica."""
+        """Return whether to respond without records: the client has to truncate, or to fetch from another replica."""
         return self.diverging is not None or self.preferred != NO_LEADER
 
 
@@ -125,9 +125,9 @@ class FetchReader:
         return not (self._rack or self._call.broker.cluster.controller.acls.enabled)
 
     def read(self, *, in_session: bool = False, again: bool = False) -> list[PartitionResult]:
-        """Read within the request's limits, which the first batch may exceed (KIP-74).
+        """Read the partitions, within the request's limits, which the first batch may exceed (KIP-74).
 
-        After a wait (`again`) and in a fetch session, a deleted topic gets the error for names even if it has an id.
+        After a wait (`again`) and in a fetch session, an unknown topic id gets UNKNOWN_TOPIC_OR_PARTITION, as names do.
         """
         remaining = self.max_bytes
         min_one = True
@@ -151,7 +151,7 @@ class FetchReader:
         return results
 
     def must_wait(self, results: list[PartitionResult]) -> list[PendingFetch] | None:
-        """Return the partitions that the fetch has to wait for; None to answer now."""
+        """Return the partitions that the fetch has to wait for; None if it has to respond now."""
         request = self._call.request
         if request.max_wait.total_seconds() <= 0 or not results:
             return None
@@ -228,7 +228,7 @@ class FetchReader:
 
 
 def handle(call: Call) -> None:
-    """Read, then answer or wait for more records."""
+    """Read the partitions, then respond, or wait for more records."""
     request = call.request
     if request.isolation_level not in (_UNCOMMITTED, _COMMITTED):
         raise ApiError(ErrorCode.unknown_server_error)
@@ -255,7 +255,7 @@ def handle(call: Call) -> None:
 
 
 def _answer_waited(call: Call, reader: FetchReader, pending: list[PendingFetch], session: FetchSession | None) -> None:
-    """Read again after the wait, and answer: with the packed response if only a single partition has news."""
+    """Read again after the wait, and respond: in the packed form if only a single partition has news."""
     if call.version >= FETCH_SINCE and call.is_plain and reader.is_plain:
         index = _only_news(call, reader, pending, session)
         records = None if index is None else pending[index].read(reader.max_bytes)
@@ -275,7 +275,7 @@ def _answer_waited(call: Call, reader: FetchReader, pending: list[PendingFetch],
 def _only_news(
     call: Call, reader: FetchReader, pending: list[PendingFetch], session: FetchSession | None
 ) -> int | None:
-    """Return the index of the only partition that the response has to include; None if it may be none, or several."""
+    """Return the index of the one partition that the response has to include; None for no or several partitions."""
     if len(pending) == 1:
         return 0 if session is None or reader.queries[0].key in session.partitions else None
     if session is None or call.request.session_epoch <= 0:  # a full fetch gets all partitions
@@ -356,7 +356,7 @@ def _answer(call: Call, results: list[PartitionResult], session: FetchSession | 
 
 
 def _answer_single(call: Call, results: list[PartitionResult], session: int) -> bool:
-    """Send the packed response if there is a single partition, without an error and the like. Return whether it was."""
+    """Send a packed response if the results are one partition's records and offsets. Return whether it was sent."""
     if len(results) != 1 or call.version < FETCH_SINCE:
         return False
     (result,) = results
@@ -379,7 +379,7 @@ def _send_single(
 
 
 def _is_throttled(call: Call, results: list[PartitionResult], number: int) -> bool:
-    """Charge the response's bytes and the time. Return whether a quota or fault throttles the client."""
+    """Charge the client's quotas for the response's bytes and the time. Return whether the client is throttled."""
     quotas = call.broker.client_quotas
     if quotas.table.enabled:
         size = call.size_of(

@@ -1,6 +1,6 @@
 """FindCoordinator (key 10, versions 0-6): find the coordinator of a group, a transactional id or a share partition.
 
-It is the leader of the id's partition in the coordinator's topic.
+The coordinator is the leader of the id's partition in an internal topic, for instance `__consumer_offsets`.
 Kafka: `KafkaApis.handleFindCoordinatorRequest`.
 """
 
@@ -25,7 +25,7 @@ _NOT_AVAILABLE = "The coordinator is not available."
 
 
 def handle(call: Call) -> None:
-    """Return the coordinators. Create their topic if it does not exist."""
+    """Respond with the coordinators. Create their internal topic if it does not exist."""
     request = call.request
     shares = request.key_type == _SHARE_PARTITIONS
     if request.key_type not in _TOPICS or (shares and call.version < _SHARES_SINCE):

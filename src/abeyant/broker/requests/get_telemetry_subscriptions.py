@@ -1,6 +1,6 @@
 """GetTelemetrySubscriptions (key 71, versions 0-0): tell a client which metrics to push, and how often (KIP-714).
 
-Kafka lists this API only with a plugin that takes the metrics; this broker only if there are subscriptions.
+Kafka advertises this API only with a plugin that receives the metrics; this broker only if subscriptions exist.
 Kafka: `ClientMetricsManager.processGetTelemetrySubscriptionRequest`.
 """
 
@@ -14,7 +14,7 @@ from abeyant.broker.wire.schema import Message
 
 
 def handle(call: Call) -> None:
-    """Answer with the subscriptions that match the client, as one."""
+    """Respond with one subscription, which combines all subscriptions that match the client."""
     telemetry = call.broker.telemetry
     client = telemetry.get(call.request.client_instance_id, call.connection)
     call.answer(

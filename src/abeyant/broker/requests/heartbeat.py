@@ -1,4 +1,4 @@
-"""Heartbeat (key 12, versions 0-4): keep a classic member's session alive, and tell it to rejoin when necessary.
+"""Heartbeat (key 12, versions 0-4): keep a classic member's session alive, or make the member rejoin.
 
 Kafka: `GroupMetadataManager.classicGroupHeartbeat`.
 """
@@ -13,7 +13,7 @@ FILL: dict[str, dict[str, object]] = {"HeartbeatRequest": {"group_instance_id": 
 
 
 def handle(call: Call) -> None:
-    """Restart the member's session time-out."""
+    """Restart the member's session time-out. Raise ApiError if the member has to rejoin, or is unknown."""
     request = call.request
     shard = group_shard(call, request.group_id)
     member_id, instance_id, generation = request.member_id, request.group_instance_id, request.generation_id

@@ -24,7 +24,7 @@ _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
 
 def handle(call: Call) -> None:
-    """Change the settings. Answer with a result for each resource."""
+    """Change the settings. Respond with a result for each resource."""
 
     def change(current: dict[str, str], resource: Any) -> dict[str, str]:
         scope = _SCOPES.get(resource.resource_type, "broker")
@@ -44,7 +44,7 @@ def handle(call: Call) -> None:
 
 
 def _change_list(scope: Scope, config: Any, before: str | None) -> str:
-    """Return the list setting after the append or subtract. If it is not set, start from Kafka's default."""
+    """Append to or subtract from a list setting whose text is `before` (None: Kafka's default). Return the new text."""
     name, appends = config.name, config.config_operation == _APPEND
     no_list = f"Can't {'APPEND' if appends else 'SUBTRACT'} to key {name} because its type is not LIST."
     if scope == "client-metrics":  # Kafka knows no types of these

@@ -1,6 +1,6 @@
-"""InitializeShareGroupState (key 83, versions 0-0): create the state of share partitions, or replace it.
+"""InitializeShareGroupState (key 83, versions 0-0): create or replace the states of share partitions.
 
-Group coordinators send it.
+Group coordinators send this request.
 Kafka: `ShareCoordinatorService.initializeState`.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["error_response", "handle"]
 
 
 def handle(call: Call) -> None:
-    """Create the states, and respond."""
+    """Create the states of the share partitions, then respond."""
     answer_each(call, _one)
 
 

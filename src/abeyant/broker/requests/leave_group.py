@@ -36,7 +36,7 @@ def handle(call: Call) -> None:
 
 
 def _members(request: Any) -> list[tuple[str, str | None]]:
-    """Return the member id and instance id of each leaving member. Before version 3: one, without instance id."""
+    """Return the member id and instance id of each leaving member. Before version 3, one member leaves by its id."""
     if request.members is None:
         return [(request.member_id, None)]
     return [(member.member_id, member.group_instance_id) for member in request.members]

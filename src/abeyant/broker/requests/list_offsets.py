@@ -1,4 +1,4 @@
-"""ListOffsets (key 2, versions 1-11): find the offset for a timestamp, or the earliest, latest or newest record's.
+"""ListOffsets (key 2, versions 1-11): find an offset by timestamp, the earliest or latest offset, or the newest record.
 
 Kafka: `KafkaApis.handleListOffsetRequest`.
 Not implemented: offsets in tiered storage, which are -1.
@@ -30,7 +30,7 @@ _Offset = tuple[int, int, int]  # timestamp, offset, leader epoch
 
 
 def handle(call: Call) -> None:
-    """Look up the offsets. Answer with a result for each partition."""
+    """Look up the offsets. Respond with a result for each partition."""
     call.answer(Message(topics=by_topic(call.request.topics, partial(_result, call), _failed, key="partition_index")))
 
 

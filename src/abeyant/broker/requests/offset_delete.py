@@ -1,6 +1,6 @@
-"""OffsetDelete (key 47, versions 0-0): delete a group's offsets of topics.
+"""OffsetDelete (key 47, versions 0-0): delete a group's committed offsets of partitions.
 
-Refused for topics to which a member of the group subscribes.
+Offsets of topics to which a member of the group subscribes are not deleted.
 Kafka: `OffsetMetadataManager.deleteOffsets`.
 """
 
@@ -19,7 +19,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Delete the offsets. Answer with a result for each partition."""
+    """Delete the offsets. Respond with a result for each partition."""
     request = call.request
     shard = group_shard(call, request.group_id, expire_overdue=True)
     modern = shard.consumers.get(request.group_id) or shard.streams.get(request.group_id)
@@ -47,7 +47,7 @@ def handle(call: Call) -> None:
 
 
 def refused_rows(_: Call, request: Any, error: ErrorCode) -> Message:
-    """Return the topics of the request with this error."""
+    """Return a response with this error for each partition of the request."""
     rows = [
         Message(name=topic.name, partitions=[_failed(one, error) for one in topic.partitions])
         for topic in request.topics

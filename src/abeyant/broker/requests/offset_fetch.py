@@ -1,4 +1,4 @@
-"""OffsetFetch (key 9, versions 1-10): read groups' committed offsets, those that every in-sync replica has.
+"""OffsetFetch (key 9, versions 1-10): read groups' committed offsets, as far as every in-sync replica has them.
 
 Kafka: `KafkaApis.handleOffsetFetchRequest`, `OffsetMetadataManager.fetchOffsets`.
 Share groups have no committed offsets.
@@ -30,10 +30,10 @@ _GROUP_ERROR_SINCE = 2
 
 
 def handle(call: Call) -> None:
-    """Return the offsets of each group; before version 8 a request has only one.
+    """Respond with the offsets of each group; before version 8 a request is for one group.
 
     With `require_stable`, offsets are read up to the log end, and the response waits until every in-sync replica has
-    them, as in Kafka, which treats this as a write.
+    them. Kafka does the same, by treating such a read as a write.
     """
     request = call.request
     results = [_group(call, query) for query in ([request] if request.groups is None else request.groups)]
@@ -63,7 +63,7 @@ def error_response(request: Any, error: ErrorCode) -> Message:
 
 
 def _group(call: Call, query: Any) -> tuple[Any, Message, PendingAck | None]:
-    """Return a group's query, its response, and the acknowledgement to wait for, if any."""
+    """Return `query`, the response for its group, and the acknowledgement to wait for, or None."""
     try:
         shard = group_shard(call, query.group_id, nameless=True)
         _require_member(shard, query)
@@ -90,7 +90,7 @@ def _group(call: Call, query: Any) -> tuple[Any, Message, PendingAck | None]:
 
 
 def _topic(call: Call, topic: Any, committed: Callable[[str, int], Message]) -> Message:
-    """Return a requested topic with its offsets."""
+    """Return the row of a requested topic, with its offsets."""
     name = topic.name
     if call.version >= _IDS_SINCE:
         existing = call.broker.cluster.controller.by_id.get(topic.topic_id)
@@ -104,7 +104,7 @@ def _topic(call: Call, topic: Any, committed: Callable[[str, int], Message]) -> 
 
 
 def _all_topics(call: Call, keys: Iterable[tuple[str, int]], committed: Callable[[str, int], Message]) -> list[Message]:
-    """Return all topics with committed offsets; in versions with topic ids, only existing ones."""
+    """Return a row for each topic with committed offsets; in versions with topic ids, only for existing topics."""
     by_topic: dict[str, list[Message]] = {}
     for name, index in keys:
         by_topic.setdefault(name, []).append(committed(name, index))
@@ -117,7 +117,7 @@ def _all_topics(call: Call, keys: Iterable[tuple[str, int]], committed: Callable
 
 
 def _require_member(shard: GroupShard, query: Any) -> None:
-    """Raise ApiError if the consumer group does not have the member in this epoch."""
+    """Raise ApiError if the query names a member that its consumer or streams group does not have at this epoch."""
     if query.member_id is None and query.member_epoch < 0:
         return
     consumers, streams = shard.consumers.get(query.group_id), shard.streams.get(query.group_id)

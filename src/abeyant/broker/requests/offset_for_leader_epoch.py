@@ -17,7 +17,7 @@ FILL: dict[str, dict[str, object]] = {"OffsetForLeaderEpochRequest": {"replica_i
 
 
 def handle(call: Call) -> None:
-    """Answer with a result for each partition."""
+    """Respond with a result for each partition."""
     call.answer(Message(topics=by_topic(call.request.topics, partial(_look_up, call), _failed, name="topic")))
 
 

@@ -58,7 +58,7 @@ class _Result:
 
 
 def handle(call: Call) -> None:
-    """Append the records, then answer, or wait for acks=all."""
+    """Append the records, then respond; with acks=all, wait for the in-sync replicas before that."""
     request = call.request
     acks = request.acks
     if acks not in (_ALL, 0, 1):
@@ -142,7 +142,7 @@ def _append(call: Call, topic: Any, data: Any, acks: int, verified: Verified | N
 
 
 def _check_single_batch(records: bytes, version: int) -> None:
-    """Raise ApiError unless `records` have exactly one whole batch, of format 2; an incomplete second one is ignored.
+    """Raise ApiError unless `records` is one whole batch, of format 2. An incomplete second batch is ignored.
 
     Kafka: `ProduceRequest.validateRecords`.
     """
@@ -161,7 +161,7 @@ def _check_single_batch(records: bytes, version: int) -> None:
 
 
 def _batch_end(records: bytes, at: int) -> int | None:
-    """Return the end position of the batch at `at`; None if it is incomplete."""
+    """Return the end position of the batch at `at`; None if it is incomplete. Raises ApiError for an invalid batch."""
     left = len(records) - at
     if left < _UP_TO_MAGIC:
         return None
@@ -219,7 +219,7 @@ def _answer(call: Call, topics: list[tuple[Any, list[_Result]]]) -> None:
 
 
 def _answer_single(call: Call, topics: list[tuple[Any, list[_Result]]]) -> bool:
-    """Send the packed response if this is a successful append to a single partition. Return whether it was."""
+    """Send a packed response if this is a successful append to a single partition. Return whether it was sent."""
     if len(topics) != 1 or len(topics[0][1]) != 1 or call.version < PRODUCE_SINCE or not call.request.acks:
         return False
     (result,) = topics[0][1]

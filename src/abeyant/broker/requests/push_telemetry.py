@@ -1,6 +1,6 @@
-"""PushTelemetry (key 72, versions 0-0): take a client's metrics (KIP-714).
+"""PushTelemetry (key 72, versions 0-0): receive a client's metrics (KIP-714).
 
-They are counted, and `Cluster.pushed_metrics` shows them; the values are dropped.
+Pushes are counted, and `Cluster.pushed_metrics` lists the names of the metrics; their values are dropped.
 Kafka: `ClientMetricsManager.processPushTelemetryRequest`.
 """
 
@@ -11,7 +11,7 @@ from abeyant.broker.wire.schema import Message
 
 
 def handle(call: Call) -> None:
-    """Count the metrics."""
+    """Record the push, then respond."""
     request = call.request
     call.broker.telemetry.push(
         request.client_instance_id,

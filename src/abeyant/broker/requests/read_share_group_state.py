@@ -17,7 +17,7 @@ __all__ = ["error_response", "handle"]
 
 
 def handle(call: Call) -> None:
-    """Respond with the states."""
+    """Respond with the state of each share partition."""
     answer_each(call, _one)
 
 

@@ -1,4 +1,4 @@
-"""ReadShareGroupStateSummary (key 87, versions 0-1): read share partitions' start offsets and completed counts.
+"""ReadShareGroupStateSummary (key 87, versions 0-1): read share partitions' start offsets and delivery-complete counts.
 
 Kafka: `ShareCoordinatorService.readStateSummary`.
 """
@@ -17,7 +17,7 @@ __all__ = ["error_response", "handle"]
 
 
 def handle(call: Call) -> None:
-    """Respond with the summaries."""
+    """Respond with the start offset and delivery-complete count of each share partition."""
     answer_each(call, _one)
 
 

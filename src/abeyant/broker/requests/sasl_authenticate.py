@@ -15,7 +15,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Answer the token. If authentication fails, answer with the reason and close the connection."""
+    """Respond to the client's token. If authentication fails, respond with the reason and close the connection."""
     connection = call.connection
     login = connection.login
     if login is None or not login.waits_for_token:

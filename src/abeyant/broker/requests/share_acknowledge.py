@@ -1,6 +1,6 @@
 """ShareAcknowledge (key 79, versions 1-2): acknowledge, release, reject or renew records of a share group.
 
-The final epoch also ends the member's share session, which releases the records that it still has.
+With the final epoch, the request also ends the member's share session, and so releases all records that it still holds.
 Kafka: `KafkaApis.handleShareAcknowledgeRequest`.
 """
 
@@ -24,7 +24,7 @@ FILL: dict[str, dict[str, object]] = {"ShareAcknowledgeRequest": {"is_renew_ack"
 
 
 def handle(call: Call) -> None:
-    """Apply the acknowledgements, and answer once they are stored."""
+    """Apply the acknowledgements, and respond once they are stored."""
     request = call.request
     require_member(call)
     if request.share_session_epoch == INITIAL:

@@ -1,6 +1,6 @@
 """ShareFetch (key 78, versions 1-2): acquire records for a member of a share group, at once or once some are available.
 
-It may carry acknowledgements, which are applied first.
+A request may carry acknowledgements, which are applied first.
 Kafka: `KafkaApis.handleShareFetchRequest`, `DelayedShareFetch`.
 """
 
@@ -60,11 +60,11 @@ class DelayedShareFetch(BrokerOperation):
         self._answer = answer
 
     def keys(self) -> Iterable[tuple[str, int | str]]:
-        """Return the partitions."""
+        """Return the topic and index of each partition."""
         return (share.partition.key for share in self.shares)
 
     def try_complete(self) -> bool:
-        """Complete when `min_bytes` can be acquired, or a share partition cannot be read here any more."""
+        """Complete when `min_bytes` can be acquired, or when this broker can no longer read a share partition."""
         total, any_acquirable = 0, False
         for share in self.shares:
             if share.phase is Phase.FENCED:
@@ -75,12 +75,12 @@ class DelayedShareFetch(BrokerOperation):
         return any_acquirable and total >= self._min_bytes and self.force_complete()
 
     def on_complete(self) -> None:
-        """Acquire and answer."""
+        """Call `answer`, which acquires the records."""
         self._answer()
 
 
 class _ShareFetch:
-    """One request, answered once its acknowledgements are stored and its records acquired."""
+    """One request, which gets its response once its acknowledgements are stored and its records acquired."""
 
     def __init__(self, call: Call, session: ShareSession | None, subsequent: bool) -> None:
         self._call = call
@@ -91,7 +91,7 @@ class _ShareFetch:
         self._acquired_of: list[SharePartition] = []
 
     def begin(self) -> None:
-        """Apply the acknowledgements, and fetch at the same time."""
+        """Apply the acknowledgements, and fetch without waiting until they are stored."""
         request = self._call.request
         if _has_acknowledgements(self._call):
             acknowledge(self._call, self._set_acknowledged)
@@ -216,7 +216,7 @@ def handle(call: Call) -> None:
 
 
 def _session(call: Call) -> tuple[ShareSession | None, bool]:
-    """Return the share session, None for the final epoch, and whether it began before. Raises ApiError."""
+    """Return the share session (None at the final epoch), and whether an earlier request began it. Raises ApiError."""
     request, sessions = call.request, call.broker.share_sessions
     named = [(topic.topic_id, row.partition_index) for topic in request.topics for row in topic.partitions]
     if request.share_session_epoch == INITIAL:
@@ -236,7 +236,7 @@ def _session(call: Call) -> tuple[ShareSession | None, bool]:
 
 
 def _refuse_later(call: Call, error: ApiError) -> None:
-    """Answer with the error after the fetch's maximum wait, so that the client does not retry at once."""
+    """Respond with the error after the fetch's maximum wait, so that the client does not retry at once."""
     operation = DelayedShareFetch(
         call.request.max_wait.total_seconds(), 0, [], call.client_id, call.since,
         lambda: call.answer(Message(error_code=error.code)),
@@ -259,7 +259,7 @@ def _check_renewal(call: Call) -> None:
 
 
 def _row(index: int, error: ApiError | None) -> Message:
-    """Return a partition of the response, without records."""
+    """Return a partition's row of the response, without records."""
     row = new_row(index, error)
     row.acknowledge_error_code = 0
     row.records = b""
@@ -268,7 +268,7 @@ def _row(index: int, error: ApiError | None) -> Message:
 
 
 def _news(session: ShareSession, rows: Rows) -> Rows:
-    """Return the rows that a response in a session must include."""
+    """Return the rows that a response in a session must include. Note in the session which partitions failed."""
     found: Rows = {}
     for key, row in rows.items():
         failed = row.error_code is not ErrorCode.none

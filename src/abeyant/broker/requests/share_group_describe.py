@@ -19,7 +19,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Answer with a result for each group."""
+    """Respond with a result for each group."""
     require_shares(call)
     call.answer(Message(groups=results(call.request.group_ids, partial(_group, call), _failed)))
 

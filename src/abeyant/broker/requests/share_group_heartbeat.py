@@ -1,7 +1,7 @@
 """ShareGroupHeartbeat (key 76, versions 1-1): join, stay in or leave a share group (KIP-932).
 
-The response has the member's assignment. While states of the group's partitions are being created, it sets a heartbeat
-interval of at most 20 ms; in Kafka members wait for a whole interval.
+The response has the member's assignment. While the states of the group's partitions are being created, the response
+sets a heartbeat interval of at most 20 ms; in Kafka members wait for a whole interval.
 Kafka: `GroupMetadataManager.shareGroupHeartbeat`.
 """
 
@@ -21,7 +21,7 @@ _SOON = timedelta(milliseconds=20)
 
 
 def handle(call: Call) -> None:
-    """Let the member join, stay or leave, by the epoch that it sends."""
+    """Let the member join, stay or leave, depending on the epoch in its request."""
     request = call.request
     require_member(call)
     heartbeat = ShareHeartbeat(
@@ -44,7 +44,7 @@ def handle(call: Call) -> None:
 
 
 def _check(call: Call, heartbeat: ShareHeartbeat) -> None:
-    """Raise ApiError, with Kafka's message, for a request that is invalid in any group."""
+    """Raise ApiError, with Kafka's message, for a request that is invalid whatever the state of its group."""
     rules = (
         (not call.request.group_id, "GroupId can't be empty."),
         (heartbeat.rack_id == "", "RackId can't be empty."),

@@ -23,7 +23,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Answer with a result for each group."""
+    """Respond with a result for each group."""
     require_streams(call)
     call.answer(Message(groups=results(call.request.group_ids, partial(_group, call), _failed)))
 
@@ -54,7 +54,7 @@ def _group(call: Call, group_id: str) -> Message:
 
 
 def _topic_names(topology: Topology) -> set[str]:
-    """Return the topics of a topology, internal ones included."""
+    """Return the names of a topology's topics, including its internal topics."""
     return {
         name
         for one in topology.subtopologies
@@ -67,7 +67,7 @@ def _topic_names(topology: Topology) -> set[str]:
 
 
 def _topology(group: StreamsGroup) -> Message | None:
-    """Return the topology, with the internal topics' partition counts once all topics exist."""
+    """Return the group's topology, with the partition counts of its internal topics once all topics exist."""
     if group.topology is None:
         return None
     configured = group.configured

@@ -1,7 +1,8 @@
 """StreamsGroupHeartbeat (key 88, versions 0-0): join, stay in or leave a streams group (KIP-1071).
 
-The response has the member's tasks. If internal topics are missing, this creates them and sets a heartbeat interval
-of at most 20 ms, as it does while the first assignment is delayed; in Kafka members wait for a whole interval.
+The response has the member's tasks. If internal topics are missing, the broker creates them. In that case, and while
+the first assignment is delayed, the response sets a heartbeat interval of at most 20 ms; in Kafka members wait for a
+whole interval.
 Kafka: `KafkaApis.handleStreamsGroupHeartbeat`, `GroupMetadataManager.streamsGroupHeartbeat`.
 Not implemented, as in Kafka 4.3: static members, source topics by pattern, warm-up tasks, changes of the topology.
 """
@@ -38,7 +39,7 @@ _SHOWN_ERRORS = 3
 
 
 def handle(call: Call) -> None:
-    """Let the member join, stay or leave, by the epoch that it sends."""
+    """Let the member join, stay or leave, depending on the epoch in its request."""
     require_streams(call)
     request = call.request
 
@@ -66,7 +67,7 @@ def error_response(_: Any, error: ErrorCode) -> Message:
 
 
 def _check_topics(call: Call) -> None:
-    """Raise ApiError unless the topology's topics have valid names, are not Kafka's own, and may be described."""
+    """Raise ApiError if a topic of the topology is invalid, internal to Kafka, or hidden from the client by ACLs."""
     if call.request.topology is None:
         return
     names = read_topology(call.request.topology).all_topics
@@ -86,7 +87,7 @@ def _check_topics(call: Call) -> None:
 
 
 def _check_supported(request: Any) -> None:
-    """Raise ApiError, with Kafka's message, for what Kafka does not support yet either."""
+    """Raise ApiError, with Kafka's message, if the request needs what Kafka does not support yet either."""
     parts = () if request.topology is None else request.topology.subtopologies
     _refuse(
         (request.instance_id is not None, "Static membership is not yet supported."),
@@ -101,7 +102,7 @@ def _check_supported(request: Any) -> None:
 
 
 def _check(request: Any) -> None:
-    """Raise ApiError, with Kafka's message, for a request that is invalid in any group."""
+    """Raise ApiError, with Kafka's message, for a request that is invalid whatever the state of its group."""
     joins, epoch, topology = request.member_epoch == JOINS, request.member_epoch, request.topology
     kinds = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
     _refuse(
@@ -200,7 +201,7 @@ def _response(call: Call, response: StreamsHeartbeatResponse) -> Message:
 
 
 def _create_topics(call: Call, missing: Iterable[TopicInfo]) -> str:
-    """Create missing internal topics. Return the text to add to their status: why it failed, or ""."""
+    """Create missing internal topics. Return the text to add to the status: why that failed, or ""."""
     refused = [topic.name for topic in missing if not may_create(call, topic.name)]
     if refused:
         return f"; Unauthorized to CREATE on topics {', '.join(refused)}."
@@ -220,7 +221,7 @@ def _create_topics(call: Call, missing: Iterable[TopicInfo]) -> str:
 
 
 def _endpoints(call: Call, members: Iterable[StreamsMember]) -> list[Message]:
-    """Return the partitions that the tasks of each endpoint read."""
+    """Return each member's endpoint, with the partitions that the member's tasks read."""
     group = group_shard(call, call.request.group_id).streams_group(call.request.group_id)
     return [
         Message(

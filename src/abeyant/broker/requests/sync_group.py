@@ -1,6 +1,6 @@
 """SyncGroup (key 14, versions 0-5): return the assignment of a member of a classic group.
 
-The response comes once the leader's assignments are in the log.
+The response comes once the assignments from the group's leader are in the log.
 Kafka: `GroupMetadataManager.classicGroupSync`.
 """
 
@@ -19,7 +19,7 @@ _PROTOCOL_SINCE = 5  # the version from which the protocol is required
 
 
 def handle(call: Call) -> None:
-    """Return the member's assignment once it is known. The leader's request has those of all members."""
+    """Respond with the member's assignment once it is known. The leader's request has all members' assignments."""
     request = call.request
 
     def answer(synced: SyncResponse) -> None:

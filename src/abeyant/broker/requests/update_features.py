@@ -18,7 +18,7 @@ FILL: dict[str, dict[str, object]] = {
 
 
 def handle(call: Call) -> None:
-    """Change all levels or, with an error, none. Up to version 1, also answer with a result for each feature."""
+    """Change all levels, or none if there is an error. Up to version 1, the response has a result for each feature."""
     rows = call.request.feature_updates
     updates = [Update(row.feature, row.max_version_level, row.upgrade_type) for row in rows]
     call.broker.cluster.controller.update_features(updates, validate_only=call.request.validate_only)

@@ -19,7 +19,7 @@ FILL: dict[str, dict[str, object]] = {"PartitionData": {"delivery_complete_count
 
 
 def handle(call: Call) -> None:
-    """Write the changes, and respond."""
+    """Write the changes of the share partitions' states, then respond."""
     answer_each(call, _one)
 
 

@@ -1,6 +1,7 @@
 """WriteTxnMarkers (key 27, versions 1-2): write transaction markers to partitions that this broker leads.
 
-The response waits for the in-sync replicas. Coordinators send it, and tools that end a hanging transaction.
+The response waits for the in-sync replicas. The request comes from transaction coordinators, and from tools that end a
+hanging transaction.
 Kafka: `KafkaApis.handleWriteTxnMarkersRequest`.
 """
 

@@ -1,4 +1,4 @@
-"""TLS with the user's certificate, or with one generated for this machine and signed by a generated authority."""
+"""TLS with the user's certificate, or with a certificate for this machine that a generated authority has signed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from abeyant.installation import install_command
 __all__ = ["Certificates"]
 
 Values = Callable[[str], Any]
-"""Returns the value of a setting for one listener."""
+"""A function that returns the value of a setting for one listener."""
 
 _NAMES: Final = ("localhost", "127.0.0.1", "::1")
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -30,7 +30,7 @@ _ESCAPED: Final = re.compile(r'([,+"\\<>;]|^[# ]| $)')
 
 
 def distinguished_name(certificate: Mapping[str, Any]) -> str:
-    """Return a certificate's subject as Kafka's principals have it (RFC 2253): CN=till,OU=shop,O=Example."""
+    """Return a certificate's subject in the form of Kafka's principals (RFC 2253): CN=till,OU=shop,O=Example."""
     parts = [
         "+".join(
             f"{_ATTRIBUTES.get(name, name)}={_ESCAPED.sub(lambda found: chr(92) + found[0], value)}"
@@ -42,14 +42,14 @@ def distinguished_name(certificate: Mapping[str, Any]) -> str:
 
 
 class Certificates:
-    """The brokers' certificates, and the authority's file for clients."""
+    """The brokers' certificates, and a file for clients with the certificate of the generated authority."""
 
     def __init__(self, host: str) -> None:
-        """`host` is a name in the generated certificate, which is used if the settings name no certificate."""
+        """Prepare for brokers at `host`, a name in the certificate that is generated if the settings name none."""
         self._host = host
         self._authority: Any = None
         self.authority: Path | None = None
-        """PEM file of the generated authority; None with the user's certificate."""
+        """The generated authority's certificate, a PEM file; None if the user's certificate is used."""
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def context(self, values: Values) -> ssl.SSLContext:
@@ -61,7 +61,7 @@ class Certificates:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         for name in ("ssl.keystore.type", "ssl.truststore.type"):
             if values(name) not in ("PEM", "JKS"):  # JKS is Kafka's default, so it was not set
-                raise AbeyantError(f"{name}: {values(name)!r} cannot be read here, only PEM")
+                raise AbeyantError(f"{name}: {values(name)!r} is not supported: convert the store to PEM")
         versions = values("ssl.enabled.protocols")
         if not versions or not set(versions) <= _VERSIONS.keys():
             raise AbeyantError(f"ssl.enabled.protocols: {','.join(versions)!r} is not among {', '.join(_VERSIONS)}")
@@ -90,12 +90,12 @@ class Certificates:
         except (OSError, ssl.SSLError) as error:
             name = "ssl.keystore.key" if keystore is None else "ssl.keystore.location"
             raise AbeyantError(
-                f"{name}: cannot use {keystore or 'it'}: {error}; it has to be a PEM file with a private key "
-                "and its certificates, and ssl.key.password that key's password if it has one"
+                f"{name}: cannot use {keystore or 'the key'}: {error}; give a private key with its certificates as "
+                "PEM, and in ssl.key.password the key's password, if the key has one"
             ) from None
 
     def _load_trust(self, context: ssl.SSLContext, values: Values) -> None:
-        """Verify clients' certificates against the truststore if `ssl.client.auth` says so."""
+        """Verify clients' certificates against the truststore, unless `ssl.client.auth` is "none"."""
         wanted = values("ssl.client.auth")
         file, text = values("ssl.truststore.location"), values("ssl.truststore.certificates")
         if wanted == "none":
@@ -113,7 +113,7 @@ class Certificates:
         context.verify_mode = _CLIENT_AUTH[wanted]
 
     def close(self) -> None:
-        """Delete the authority's file."""
+        """Delete the file with the authority's certificate."""
         if self._folder is not None:
             self._folder.cleanup()
 

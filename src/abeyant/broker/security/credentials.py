@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 __all__ = ["SCRAM", "Credential", "Credentials", "DelegationToken"]
 
 SCRAM: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
-"""The mechanisms, with Kafka's numbers."""
+"""The SCRAM mechanisms, and their numbers in Kafka's protocol."""
 
 _ITERATIONS: Final = 4096  # Kafka's default
 
@@ -27,7 +27,7 @@ class Credential(NamedTuple):
     def of_password(cls, mechanism: str, password: str) -> Credential:
         """Hash a password, with a new salt.
 
-        Without SASLprep, as in Kafka and librdkafka: it maps some passwords to others, and refuses some.
+        SASLprep, which would change some passwords and refuse others, is not applied, as in Kafka and librdkafka.
         """
         salt = os.urandom(16)
         salted = hashlib.pbkdf2_hmac(_algorithm(mechanism), password.encode(), salt, _ITERATIONS)
@@ -35,27 +35,27 @@ class Credential(NamedTuple):
 
     @classmethod
     def of_salted(cls, mechanism: str, salt: bytes, salted: bytes, iterations: int) -> Credential:
-        """Return the credential of a salted password, as administrators send it."""
+        """Return the credential for a salted password, which administrators send instead of the password."""
         algorithm = _algorithm(mechanism)
         stored = hashlib.new(algorithm, hmac.digest(salted, b"Client Key", algorithm)).digest()
         return cls(salt, stored, hmac.digest(salted, b"Server Key", algorithm), iterations)
 
 
 class DelegationToken(NamedTuple):
-    """A token by which a client authenticates for another (KIP-48). Times are in milliseconds since 1970."""
+    """A token with which a client authenticates as its owner (KIP-48). Times are in milliseconds since 1970."""
 
     id: str
     owner: str
-    """A principal: "User:alice"."""
+    """The principal as which a client authenticates: "User:alice"."""
     requester: str
     renewers: tuple[str, ...]
     issued_ms: int
     expires_ms: int
-    """Expiry, unless it is renewed."""
+    """Expiry, unless the token is renewed."""
     last_ms: int
-    """The latest expiry that it may be renewed to."""
+    """The latest expiry to which the token may be renewed."""
     hmac: bytes
-    """The HMAC of the id, which in base64 is the client's password."""
+    """The HMAC of the id. In base64 this is the client's password."""
 
     def __repr__(self) -> str:
         return f"<DelegationToken {self.id} of {self.owner}>"  # without the password
@@ -65,16 +65,16 @@ class DelegationToken(NamedTuple):
         return min(self.expires_ms, self.last_ms) < now_ms
 
     def is_renewable_by(self, principal: str) -> bool:
-        """Return whether a principal owns it or is one of its renewers."""
+        """Return whether a principal owns the token or is one of its renewers."""
         return principal == self.owner or principal in self.renewers
 
     def concerns(self, principal: str) -> bool:
-        """Return whether a principal has requested it, owns it or may renew it."""
+        """Return whether a principal has requested the token, owns it or may renew it."""
         return principal == self.requester or self.is_renewable_by(principal)
 
 
 class Credentials:
-    """All SCRAM credentials and delegation tokens of a cluster. Both change while it runs."""
+    """All SCRAM credentials and delegation tokens of a cluster. Both may change while the cluster runs."""
 
     def __init__(self) -> None:
         self.tokens: dict[str, DelegationToken] = {}

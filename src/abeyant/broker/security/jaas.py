@@ -1,4 +1,4 @@
-"""The options of a login module, as `sasl.jaas.config` has them: `a.Module required name="value" other=value;`."""
+"""Read the options of a login module from `sasl.jaas.config`: `a.Module required name="value" other=value;`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 
 
 def read_options(text: str) -> dict[str, str]:
-    """Return the options of the only login module in `text`. Raises ValueError, which does not show them."""
+    """Return the options of the only login module in `text`. Raises ValueError, whose message shows no options."""
     entry = _ENTRY.fullmatch(text)
     if entry is None:
-        raise ValueError('it has to be one login module: a.Module required name="value";')
+        raise ValueError('the value must be one login module, such as: a.Module required name="value";')
     return {
         name: _ESCAPED.sub(r"\1", value[1:-1]) if value.startswith('"') else value
         for name, value in _OPTION.findall(entry[1])

@@ -18,20 +18,20 @@ _SHORTEST_SECRET: Final = 32  # bytes, as RFC 7518 has it (section 3.2)
 _SHORTEST_RSA: Final = 2048  # bits (section 3.3)
 
 Verify = Callable[[bytes, bytes], bool]
-"""Return whether the second argument is a valid signature of the first."""
+"""A function that returns whether its second argument is a valid signature of the first."""
 
 
 class Key(NamedTuple):
-    """One key."""
+    """A key: the algorithm of its signatures, and the function that verifies a signature."""
 
     algorithm: str
     verify: Verify
 
 
 def read_keys(text: str) -> dict[str | None, Key]:
-    """Return the signature keys of a JSON Web Key Set by id, None for a key without one.
+    """Return the signature keys of a JSON Web Key Set by key id; the id is None for a key without an id.
 
-    Raises ValueError for an invalid set, AbeyantError if a key needs `cryptography` and it is not installed.
+    Raises ValueError for an invalid set, AbeyantError if a key needs `cryptography`, which is not installed.
     """
     keys: dict[str | None, Key] = {}
     try:
@@ -45,7 +45,7 @@ def read_keys(text: str) -> dict[str | None, Key]:
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"a JSON member is missing or has the wrong type: {error}") from None
     if not keys:
-        raise ValueError("it has no key for signatures")
+        raise ValueError("the key set has no key for signatures")
     return keys
 
 
@@ -62,7 +62,7 @@ def _key(key: Mapping[str, Any]) -> Key:
 def decode(text: str) -> bytes:
     """Return the bytes of a base64url text, padded or not. Raises ValueError."""
     if not _BASE64.fullmatch(text):
-        raise ValueError("a part is no base64url")
+        raise ValueError("a value in the key or token is not base64url")
     text = text.rstrip("=")
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 

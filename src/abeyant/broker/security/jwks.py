@@ -1,7 +1,7 @@
-"""Load the keys of signed tokens: from a file, once, or from a server, with refreshes.
+"""Load the keys that verify signed tokens: once from a file, or from a server with refreshes.
 
-Kafka: `JwksFileVerificationKeyResolver`, `RefreshingHttpsJwks`. Only the start blocks: a refresh runs in a thread of
-its own, and until it ends tokens are checked with the previous keys.
+Kafka: `JwksFileVerificationKeyResolver`, `RefreshingHttpsJwks`. Only the first load blocks. A refresh runs in a thread
+of its own; until the refresh ends, tokens are checked with the previous keys.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ KeySet = dict[str | None, Key]
 
 
 class Keys:
-    """The keys of a file."""
+    """The keys in a file, loaded once."""
 
     def __init__(self, keys: KeySet) -> None:
         self.keys = keys
 
     def key(self, number: object, now_ms: int) -> Key | None:
-        """Return the key with the id `number`, else None. `now_ms` is since 1970.
+        """Return the key for a token with the key id `number` (None: without an id); None if there is no such key.
 
-        If there is only one key, it need not match if it or the token has no id.
+        If there is only one key, it also matches if it or the token has no id. `now_ms` is milliseconds since 1970.
         """
         if number is not None and not isinstance(number, str):
             return None
@@ -49,7 +49,7 @@ class Keys:
 
 
 class _ServedKeys(Keys):
-    """The keys of a server."""
+    """The keys that a server has, loaded at the start and again with each refresh."""
 
     def __init__(self, fetch: Callable[[], KeySet], values: Callable[[str], Any]) -> None:
         super().__init__(fetch())
@@ -63,7 +63,7 @@ class _ServedKeys(Keys):
         self._thread: threading.Thread | None = None
 
     def key(self, number: object, now_ms: int) -> Key | None:
-        """Return the key as `Keys` does. Refresh the keys for later tokens if that is due, or the id is unknown."""
+        """Return the key as `Keys.key` does. If a refresh is due or the id is unknown, refresh for later tokens."""
         key = super().key(number, now_ms)
         if self._next_ms is None:
             self._next_ms = now_ms + self._refresh_ms
@@ -96,9 +96,9 @@ class _ServedKeys(Keys):
 
 
 def keys_of(url: str, values: Callable[[str], Any], options: Mapping[str, str]) -> Keys:
-    """Return the keys at a URL. `options` are those of the login module.
+    """Return the keys at a file, http or https URL. `options` are the login module's options.
 
-    Raises AbeyantError for another URL, and for keys that cannot be read.
+    Raises AbeyantError for a URL of another kind, and for keys that cannot be read.
     """
     try:
         parts = urlsplit(url)
@@ -122,11 +122,11 @@ def _fetch_keys(url: str, authorities: str | None) -> KeySet:
         with urllib.request.urlopen(url, timeout=_PATIENCE, context=context) as response:
             data: bytes = response.read(_MOST_BYTES + 1)
         if len(data) > _MOST_BYTES:
-            raise ValueError(f"it has more than {_MOST_BYTES} bytes")
+            raise ValueError(f"the response has more than {_MOST_BYTES} bytes")
         return read_keys(data.decode("utf-8"))
     except (OSError, ValueError, RecursionError, http.client.HTTPException) as error:
         raise _unusable(url, error) from None
 
 
 def _unusable(url: str, error: Exception) -> AbeyantError:
-    return AbeyantError(f"{URL}: cannot use {url}: {error}; it has to be a JSON Web Key Set")
+    return AbeyantError(f"{URL}: cannot use {url}: {error}; the URL must be of a JSON Web Key Set")

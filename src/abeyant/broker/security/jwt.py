@@ -1,4 +1,4 @@
-"""JSON Web Tokens of clients (RFC 7519): unsecured ones, and ones that are signed with a known key.
+"""Validate clients' JSON Web Tokens (RFC 7519): unsecured tokens, and tokens that are signed with a known key.
 
 Kafka: `OAuthBearerUnsecuredValidatorCallbackHandler`, `BrokerJwtValidator`.
 """
@@ -21,7 +21,7 @@ _AUDIENCE: Final = "sasl.oauthbearer.expected.audience"
 _ISSUER: Final = "sasl.oauthbearer.expected.issuer"
 
 Values = Callable[[str], Any]
-"""Returns the value of a setting for one listener."""
+"""A function that returns the value of a setting for one listener."""
 
 
 _PREFIX: Final = "unsecuredValidator"
@@ -35,10 +35,10 @@ _NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class InvalidTokenError(Exception):
-    """A token that is not valid; the message says why, for the broker's log."""
+    """A token that is not valid. The message has the reason, for the broker's log."""
 
     def __init__(self, message: str, missing_scope: tuple[str, ...] = ()) -> None:
-        """`missing_scope` are the scopes that are required, if only they are missing."""
+        """Create the error. `missing_scope` has all required scopes if the only defect is that the token lacks one."""
         super().__init__(message)
         self.missing_scope = missing_scope
 
@@ -52,19 +52,22 @@ class Token(NamedTuple):
 
 
 Validator = Callable[[str, int], Token]
-"""Return a token's claims, checked at a time in milliseconds since 1970. Raises InvalidTokenError."""
+"""A function that checks a token at a time in milliseconds since 1970, and returns its claims.
+
+Raises InvalidTokenError.
+"""
 
 
 def validator(values: Values, options: Mapping[str, str] = _NO_OPTIONS) -> Validator:
-    """Return the validator for the settings: of signed tokens if they have a URL of keys, else of unsecured tokens.
+    """Return a validator of signed tokens if the settings have a URL of keys, else a validator of unsecured tokens.
 
-    `options` are those of the login module. Raises AbeyantError for unreadable keys, and for options without effect.
+    `options` are the login module's options. Raises AbeyantError for unreadable keys, and for options without effect.
     """
     url = values(URL)
     option_names = _OF_UNSECURED if url is None else (_TRUST,)
     for name in options:
         if name not in option_names and not name.startswith(_OF_LOGIN):
-            raise AbeyantError(f"sasl.jaas.config: {name} has no effect here, only {', '.join(option_names)}")
+            raise AbeyantError(f"sasl.jaas.config: {name} has no effect; give only {', '.join(option_names)}")
     if url is not None:
         return _Signed(keys_of(url, values, options), values)
     for name in (_AUDIENCE, _ISSUER):
@@ -88,19 +91,19 @@ class _Unsecured:
     def __call__(self, text: str, now_ms: int) -> Token:
         header, claims, _, signature = _parts(text)
         if header.get("alg") != "none" or signature:
-            raise InvalidTokenError("an unsecured token has alg none and an empty signature")
+            raise InvalidTokenError("the token must have alg none and no signature, as the broker has no keys")
         principal = _name(claims, self._subject)
         ends, issued = _time(claims, "exp"), _time(claims, "iat", required=False)
         if ends <= now_ms - self._skew_ms:
-            raise InvalidTokenError("it has expired")
+            raise InvalidTokenError("the token has expired")
         if issued is not None and (issued > now_ms + self._skew_ms or ends <= issued):
-            raise InvalidTokenError("it was issued in the future, or after its expiry")
+            raise InvalidTokenError("the token was issued in the future, or after its expiry")
         claim = claims.get(self._scope)
         if claim is not None and not isinstance(claim, (str, list)):
-            raise InvalidTokenError(f"its claim {self._scope} is {claim!r}, not a scope or a list of them")
+            raise InvalidTokenError(f"the token's claim {self._scope} is {claim!r}, not a scope or a list of scopes")
         scope = {str(value).strip() for value in ([claim] if isinstance(claim, str) else claim or ())}
         if missing := [value for value in self._required if value not in scope]:
-            raise InvalidTokenError(f"its scope lacks {missing[0]}", self._required)
+            raise InvalidTokenError(f"the token's scope lacks {missing[0]}", self._required)
         return Token(principal, ends)
 
 
@@ -118,23 +121,23 @@ class _Signed:
     def __call__(self, text: str, now_ms: int) -> Token:
         header, claims, signed, signature = _parts(text)
         if "crit" in header:  # RFC 7515: refuse critical extensions that are not understood
-            raise InvalidTokenError(f"its header has the critical extensions {header['crit']!r}: none is supported")
+            raise InvalidTokenError(f"the token has critical extensions, {header['crit']!r}: none is supported")
         key = self._keys.key(header.get("kid"), now_ms)
         if key is None:
-            raise InvalidTokenError(f"there is no key {header.get('kid')!r}")
+            raise InvalidTokenError(f"the broker has no key with the token's key id, {header.get('kid')!r}")
         if header.get("alg") != key.algorithm or not key.verify(signed, signature):
-            raise InvalidTokenError("its signature is not that of the key")
+            raise InvalidTokenError("the token's algorithm or signature does not match the key")
         ends = _time(claims, "exp")
         _time(claims, "iat")
         begins = _time(claims, "nbf", required=False)
         if ends <= now_ms - self._skew_ms or (begins is not None and begins > now_ms + self._skew_ms):
-            raise InvalidTokenError("it has expired, or is not valid yet")
+            raise InvalidTokenError("the token has expired, or is not valid yet")
         audience = claims.get("aud")
         audiences = audience if isinstance(audience, list) else [audience]
         if self._audience and not any(name in self._audience for name in audiences):
-            raise InvalidTokenError(f"its audience is {audience!r}, not one of {', '.join(self._audience)}")
+            raise InvalidTokenError(f"the token's audience is {audience!r}, not one of {', '.join(self._audience)}")
         if self._issuer is not None and claims.get("iss") != self._issuer:
-            raise InvalidTokenError(f"its issuer is {claims.get('iss')!r}, not {self._issuer!r}")
+            raise InvalidTokenError(f"the token's issuer is {claims.get('iss')!r}, not {self._issuer!r}")
         _check_scope(self._scope, claims.get(self._scope))
         return Token(_name(claims, self._subject), ends)
 
@@ -145,28 +148,28 @@ def _parts(text: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
         header, claims, signature = text.split(".")
         return _json(header), _json(claims), f"{header}.{claims}".encode(), decode(signature)
     except (ValueError, RecursionError):
-        raise InvalidTokenError("it is no JSON Web Token") from None
+        raise InvalidTokenError("the token is not a JSON Web Token") from None
 
 
 def _json(text: str) -> dict[str, Any]:
     value = json.loads(decode(text))
     if not isinstance(value, dict):
-        raise ValueError("no object")
+        raise ValueError("not a JSON object")
     return value
 
 
 def _check_scope(claim: str, scope: object) -> None:
-    """Raise InvalidTokenError for a signed token's scope that Kafka refuses: blank, or named twice."""
+    """Raise InvalidTokenError if one of a signed token's scopes is blank or repeated, as Kafka does."""
     values = scope if isinstance(scope, list) else [scope] if isinstance(scope, str) else []
     names = [value.strip() if isinstance(value, str) else "" for value in values]
     if not all(names) or len(set(names)) < len(names):
-        raise InvalidTokenError(f"its claim {claim} is {scope!r}: a scope is blank or repeated")
+        raise InvalidTokenError(f"the token's claim {claim} is {scope!r}: a scope is blank or repeated")
 
 
 def _name(claims: dict[str, Any], claim: str) -> str:
     value = claims.get(claim)
     if not isinstance(value, str) or not value.strip():
-        raise InvalidTokenError(f"its claim {claim} is {value!r}, not a name")
+        raise InvalidTokenError(f"the token's claim {claim} is {value!r}, not a name")
     return value
 
 
@@ -176,5 +179,5 @@ def _time(claims: dict[str, Any], claim: str, *, required: bool = True) -> Any:
     if value is None and not required:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1 << 50:
-        raise InvalidTokenError(f"its claim {claim} is {value!r}, not a time in seconds")
+        raise InvalidTokenError(f"the token's claim {claim} is {value!r}, not a time in seconds")
     return int(value * 1000)

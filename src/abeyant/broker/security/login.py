@@ -1,12 +1,12 @@
 """SASL: how a client authenticates before any other request.
 
 A client names a mechanism (SaslHandshake), then sends tokens until it is authenticated: in SaslAuthenticate requests,
-or bare after version 0 of the handshake, as in Kafka's `SaslServerAuthenticator`. PLAIN is a name and a password (RFC
-4616); SCRAM never sends the password (RFC 5802), and is implemented by scramp. With a delegation token its id and HMAC
-stand for them (KIP-48). OAUTHBEARER is in oauthbearer.py.
+or without a request header after version 0 of SaslHandshake, as in Kafka's `SaslServerAuthenticator`. PLAIN is a name
+and a password (RFC 4616). SCRAM never sends the password (RFC 5802), and is implemented by scramp. A delegation token
+is used like a user in SCRAM: its id is the name, its HMAC the password (KIP-48). OAUTHBEARER is in oauthbearer.py.
 
-A session may have an end (KIP-368): the client's token expires, or `connections.max.reauth.ms` have passed. After that
-the next request closes the connection, unless it begins another authentication.
+A session may have an end (KIP-368): the client's token expires, or `connections.max.reauth.ms` have passed. After its
+end the next request closes the connection, unless the request begins another authentication.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SaslSession(NamedTuple):
     by_token: bool
     """Whether the client has authenticated with a delegation token."""
     renews: bool
-    """Whether it renewed an earlier session of the same connection."""
+    """Whether the session renewed an earlier session of the same connection."""
     began_ms: int
     ends_ms: int | None
     """End of the session in milliseconds since 1970; None for no end."""
@@ -56,12 +56,12 @@ class SaslSession(NamedTuple):
         return self.ends_ms is not None and now_ms >= self.ends_ms
 
     def is_renewable(self, now_ms: int) -> bool:
-        """Return whether the client may authenticate again: if there is an end, and at most once a second."""
+        """Return whether the client may authenticate again: if the session has an end, and at most once a second."""
         return self.ends_ms is not None and (not self.renews or now_ms - self.began_ms >= _RENEWABLE_AFTER_MS)
 
 
 class Users:
-    """Names and passwords, and the SASL mechanisms that are enabled."""
+    """The users' names and passwords, and the SASL mechanisms that are enabled."""
 
     def __init__(
         self,
@@ -73,9 +73,9 @@ class Users:
     ) -> None:
         """Hash the passwords into `credentials`, which may change later.
 
-        `validate` checks the tokens of OAUTHBEARER. `longest` are the maximum milliseconds of a session by mechanism, 0
-        or less for no limit. Raises AbeyantError if a mechanism's library is missing, ValueError for a name or password
-        that is empty or not a string.
+        `validate` checks the tokens of OAUTHBEARER. `longest` has the maximum length of a session in milliseconds, by
+        mechanism; 0 or less means no limit. Raises AbeyantError if a mechanism's library is missing, ValueError for a
+        name or password that is empty or not a string.
         """
         credentials = credentials or Credentials()
         for name, password in passwords.items():
@@ -90,7 +90,7 @@ class Users:
         self._prepare()
 
     def with_mechanisms(self, mechanisms: tuple[str, ...], validate: Validator | None) -> Users:
-        """Return a copy of the users with these mechanisms. Raises AbeyantError if a library is missing."""
+        """Return a copy of the users with other mechanisms enabled. Raises AbeyantError if a library is missing."""
         users = copy(self)
         users.mechanisms, users._validate = mechanisms, validate
         users._prepare()
@@ -122,7 +122,7 @@ class Login:
     __slots__ = ("_before", "_conversation", "_mechanism", "_users", "bare", "largest")
 
     def __init__(self, users: Users, largest: int, before: SaslSession | None = None) -> None:
-        """`before` is the session that the client renews, if any."""
+        """Start before a mechanism is agreed on. `before` is the session that the client renews, if any."""
         self._users = users
         self._before = before
         self._mechanism = ""
@@ -139,16 +139,16 @@ class Login:
 
     @property
     def waits_for_token(self) -> bool:
-        """Return whether the next message is a token: a mechanism has been agreed on."""
+        """Return whether the client's next message is a token, as a mechanism has been agreed on."""
         return self._conversation is not None
 
     def admit(self, api: str) -> None:
-        """Raise ValueError for an API that needs authentication first."""
+        """Raise ValueError if a client has to authenticate before it may send requests of this API."""
         if api not in _BEFORE:
-            raise ValueError(f"{api} before authentication")
+            raise ValueError(f"the client sent {api} before it was authenticated")
 
     def begin(self, mechanism: str, *, bare: bool) -> bool:
-        """Agree on a mechanism. Return False if it is not enabled."""
+        """Agree on a mechanism with the client. Return False if the mechanism is not enabled."""
         if mechanism not in self.mechanisms:
             return False
         before = self._before
@@ -164,7 +164,7 @@ class Login:
         return True
 
     def answer(self, token: bytes, now_ms: int) -> tuple[bytes, SaslSession | None]:
-        """Return the response to a token, and the session once authenticated. Raises AuthenticationError."""
+        """Return the response to a token, and the session once it begins, else None. Raises AuthenticationError."""
         conversation, before = self._conversation, self._before
         assert conversation is not None
         response = conversation.answer(token, now_ms)
@@ -185,7 +185,7 @@ class Login:
 
 
 class _Plain(Conversation):
-    """RFC 4616: an identity to act as, a name and a password, separated by zero bytes."""
+    """PLAIN (RFC 4616): the token is an identity to act as, a name and a password, separated by zero bytes."""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._passwords = passwords
@@ -208,7 +208,7 @@ class _Plain(Conversation):
 
 
 class _Scram(Conversation):
-    """RFC 5802: client first, server first, client final, server final."""
+    """SCRAM (RFC 5802): the messages are client first, server first, client final, and server final."""
 
     def __init__(
         self,
@@ -252,7 +252,7 @@ class _Scram(Conversation):
         return final
 
     def _accept_repeated_nonce(self, final: str) -> None:
-        """Accept a nonce that ends with the expected one, as Kafka does: librdkafka < 2.6.1 sends its part twice."""
+        """Accept a nonce that only ends with the expected nonce, as Kafka does: librdkafka < 2.6.1 repeats a part."""
         nonce, own_nonce = final.partition(",r=")[2].partition(",")[0], self._server.nonce
         if nonce.endswith(str(own_nonce)):
             self._server.nonce = type(own_nonce)(nonce)

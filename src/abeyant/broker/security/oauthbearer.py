@@ -1,6 +1,6 @@
 """OAUTHBEARER (RFC 7628): a client authenticates with a token. Kafka: `OAuthBearerSaslServer`.
 
-Extensions, which a client may add, are accepted and not used, as by Kafka's own validators.
+Extensions, which a client may send with its token, are accepted and ignored, as by Kafka's own validators.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _SEEN: Final = b"\x01"  # by which a client acknowledges a refusal
 
 
 class OAuthBearer(Conversation):
-    """The exchange of OAUTHBEARER: a token; if it is refused, the reason and the client's acknowledgement."""
+    """OAUTHBEARER: the client sends a token. If it is refused, the client gets the reason and acknowledges it."""
 
     def __init__(self, validate: Validator) -> None:
         self._validate = validate
         self._refusal = ""
 
     def answer(self, token: bytes, now_ms: int) -> bytes:
-        """Return b"" for a valid token, else the reason for its refusal. Raises AuthenticationError."""
+        """Return b"" for a valid token, else the reason for the token's refusal. Raises AuthenticationError."""
         if self._refusal and token == _SEEN:
             raise AuthenticationError(self._refusal)
         first = _FIRST.fullmatch(token)
@@ -59,7 +59,7 @@ class OAuthBearer(Conversation):
 
 
 def _refusal(error: InvalidTokenError) -> str:
-    """Return the error for the client, as Kafka writes it."""
+    """Return the response to a client whose token is refused, in Kafka's wording."""
     if error.missing_scope:
         return f'{{"status":"insufficient_scope", "scope":"[{", ".join(error.missing_scope)}]"}}'
     return '{"status":"invalid_token"}'

@@ -1,6 +1,6 @@
 """The security protocol of a cluster's clients: one of Kafka's four, for all brokers.
 
-The SASL mechanisms may differ by broker once their settings have changed: a broker applies changes when it starts.
+After a change of the settings, brokers may differ in their SASL mechanisms: a broker applies the change when it starts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ class Security:
     """The security protocol of a cluster's clients."""
 
     def __init__(self, protocol: str, users: Mapping[str, str] | None, host: str, settings: Settings) -> None:
-        """`users` maps names to passwords. Raises ValueError for invalid arguments, AbeyantError for bad settings."""
+        """Prepare TLS and SASL as the protocol needs them. `users` maps names to passwords.
+
+        Raises ValueError for invalid arguments, AbeyantError for bad settings.
+        """
         if protocol not in PROTOCOLS:
             raise ValueError(f"security must be one of {', '.join(PROTOCOLS)}, not {protocol!r}")
         self.protocol = protocol
@@ -66,13 +69,13 @@ class Security:
             raise AbeyantError(f"{', '.join(names)} has no effect: security is {protocol}, which has no TLS")
 
     def tls_context(self, settings: Settings, broker: int | None = None) -> SSLContext | None:
-        """Return the context for a broker's new connections; None without TLS. Raises AbeyantError."""
+        """Return the TLS context for a broker's new connections; None without TLS. Raises AbeyantError."""
         if self.certificates is None:
             return None
         return self.certificates.context(lambda name: settings.of_listener(name, self.protocol, broker))
 
     def start(self, settings: Settings, broker: int) -> None:
-        """Apply the SASL mechanisms of a broker's current settings. Log and leave out those that are not usable."""
+        """Apply the SASL mechanisms in a broker's current settings. Log and leave out any that is not usable."""
         self._of_brokers.pop(broker, None)
         if self._users is None:
             return
@@ -98,12 +101,12 @@ class Security:
         return self._users.mechanisms if self._users else ()
 
     def login(self, broker: int, before: SaslSession | None = None) -> Login | None:
-        """Start an authentication, of a new connection or to renew the session `before`. Return None without SASL."""
+        """Start an authentication on a new connection, or to renew the session `before`. Return None without SASL."""
         users = self._of_brokers.get(broker, self._users)
         return Login(users, self._largest, before) if users else None
 
     def user_of(self, certificate: Mapping[str, Any] | None) -> str:
-        """Return the subject of a client's certificate as its user; "ANONYMOUS" without one, or with SASL."""
+        """Return the subject of a client's certificate as the user; "ANONYMOUS" without a certificate, or with SASL."""
         if self.protocol != "SSL" or not certificate:
             return "ANONYMOUS"
         from abeyant.broker.security.certificates import distinguished_name
@@ -117,7 +120,7 @@ class Security:
 
 
 def _mechanisms(settings: Settings, protocol: str) -> tuple[str, ...]:
-    """Return the mechanisms set, by default those with passwords. Kafka's default, GSSAPI, is not supported."""
+    """Return the SASL mechanisms in the settings; by default PLAIN and SCRAM, as Kafka's GSSAPI is not supported."""
     if not {_MECHANISMS, f"listener.name.{protocol.lower()}.{_MECHANISMS}"} & {*settings.static}:
         return tuple(name for name in MECHANISMS if name != OAUTHBEARER)  # without keys it accepts any token
     mechanisms = tuple(settings.of_listener(_MECHANISMS, protocol))

@@ -1,8 +1,8 @@
 """Acquire records of a share partition for a member, as Kafka's `SharePartition.acquire` does.
 
-Records that were in flight before are acquired again by the batches of their first acquisition. Those that approach the
-limit of deliveries are acquired in ever smaller numbers and at last alone, so that one bad record does not take the
-others of its batch with it.
+Records that were in flight before are acquired again in the batches of their first acquisition. Records that approach
+the delivery limit are acquired in ever smaller numbers and at last alone, so that one bad record does not use up the
+deliveries of the other records in its batch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Offsets = tuple[int, int]
 
 
 class AcquiredRecords(NamedTuple):
-    """A run of offsets, both included, that a member has acquired, each for the `deliveries`th time."""
+    """A run of offsets, `first` and `last` included, that a member has acquired, each for the `deliveries`th time."""
 
     first: int
     last: int
@@ -29,7 +29,7 @@ class AcquiredRecords(NamedTuple):
 
 
 class Acquisition:
-    """One member's acquisition from the record batches that were read."""
+    """The acquisition of records by one member's fetch. `acquired` are the results of `again` and `new`."""
 
     def __init__(
         self,
@@ -42,10 +42,10 @@ class Acquisition:
         max_deliveries: int,
         batch_size: int,
     ) -> None:
-        """Acquire at most `limit` records; unless `strict`, whole batches up to the one that reaches it (KIP-1206).
+        """Acquire at most `limit` records; unless `strict`, acquire whole batches until `limit` is reached (KIP-1206).
 
-        `lock(first, last, records)` starts a lock. Unless `strict`, new records are locked in batches of at least
-        `batch_size`, the last one excepted.
+        `lock(first, last, records)` starts a lock. Unless `strict`, each lock of new records has at least `batch_size`
+        records, except the last lock.
         """
         self.acquired: list[AcquiredRecords] = []
         self._spans = spans
@@ -86,7 +86,7 @@ class Acquisition:
             self._take([span])
 
     def _choose(self, spans: Iterable[Span]) -> list[Span]:
-        """Return the spans of one batch that may be acquired together, by the limit and their delivery counts."""
+        """Select the spans of one batch that may be acquired together, by the limit and the spans' delivery counts."""
         selected: list[Span] = []
         count = 0
         most = None
@@ -130,14 +130,14 @@ class Acquisition:
 
 
 def _end_of_batch(offset: int, batches: Iterable[Offsets]) -> int:
-    """Return the last offset of the batch that contains `offset`; `offset` itself if none does."""
+    """Return the last offset of the batch that contains `offset`; `offset` itself if no batch does."""
     return next((last for base, last in batches if base <= offset <= last), offset)
 
 
 def _split(first: int, last: int, batches: Iterable[Offsets], size: int) -> list[Offsets]:
-    """Return `first` to `last` in parts that begin with a batch, the first excepted.
+    """Split the offsets `first` to `last` where batches begin. Return the first and the last offset of each part.
 
-    Each part has at least `size` offsets, the last excepted.
+    Each part but the last has at least `size` offsets.
     """
     size = max(size, 1)  # clients may send 0 or less
     if last - first < size:

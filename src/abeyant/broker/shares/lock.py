@@ -51,14 +51,14 @@ class AcquisitionLock(BrokerOperation):
             self._purgatory.cancel(self)
 
     def expire(self) -> None:
-        """Expire the lock now, as its time-out would."""
+        """Expire the lock now, as at its deadline."""
         if self._purgatory.cancel(self):
             self._on_timeout(self)
 
     def try_complete(self) -> bool:
-        """Return False, as only its deadline completes it."""
+        """Return False, as only the deadline completes a lock."""
         return False
 
     def on_expiration(self) -> None:
-        """Make the records available to others."""
+        """Call `on_timeout`, which makes the locked records available to other members."""
         self._on_timeout(self)

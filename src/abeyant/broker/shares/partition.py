@@ -1,9 +1,9 @@
 """One partition for one share group, at the partition's leader. Kafka: `SharePartition`.
 
-It starts from the state that the share coordinator has stored, and stores each acknowledgement and release there before
-it takes effect: until then the records concerned can be neither acquired nor acknowledged, and a failed write restores
-them. An expired lock takes effect at once. Acquired records are not stored: after a move of the leader they are
-available again.
+A share partition starts from the state that the share coordinator has stored. Each acknowledgement and release is
+stored there before it takes effect: until then its records can be neither acquired nor acknowledged, and a failed write
+restores their former state. The expiry of a lock takes effect at once. Acquisitions are not stored: after a change of
+the leader, acquired records are available again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STATES = {
 
 
 class Acknowledgement(NamedTuple):
-    """Acknowledgements of offsets, both included: of one type for all, or one for each."""
+    """An acknowledgement of offsets, `first` and `last` included. `types` has one type for all, or one for each."""
 
     first: int
     last: int
@@ -45,7 +45,7 @@ class Phase(Enum):
     LOADING = "loading"
     ACTIVE = "active"
     FENCED = "fenced"
-    """Closed: another leader took over, the group has no members left here, or the state could not be loaded."""
+    """Closed: another leader took over, no member of the group fetches here any more, or loading the state failed."""
 
 
 class SharePartition:
@@ -85,7 +85,7 @@ class SharePartition:
 
     @property
     def readable_to(self) -> int:
-        """Return the offset up to which members may read, exclusive: by `share.isolation.level`."""
+        """Return the offset before which members may read: by `share.isolation.level`."""
         committed = self.settings.read_committed
         return self.partition.last_stable_offset if committed else self.partition.high_watermark
 
@@ -142,7 +142,7 @@ class SharePartition:
     # -- acquire
 
     def fetch_offset(self) -> int:
-        """Return the offset to read from: the first that is available. O(spans) after some were released, else O(1)."""
+        """Return the first available offset, to read from. O(spans) after records were released, else O(1)."""
         if self._look_for_available:
             for span in self.spans:
                 if span.acquirable and span.last >= self.start:
@@ -152,7 +152,7 @@ class SharePartition:
 
     @property
     def acquirable(self) -> bool:
-        """Return whether a member could acquire a record now, if there is one."""
+        """Return whether a member could acquire a record now, provided that the log has a record to read."""
         if self.phase is not Phase.ACTIVE:
             return False
         return self.fetch_offset() != self.next or self.in_flight < self.settings.max_locks
@@ -168,7 +168,7 @@ class SharePartition:
         strict: bool,
         batch_size: int,
     ) -> list[AcquiredRecords]:
-        """Acquire records of the batches that were read from offset `read_from`. See `Acquisition`."""
+        """Acquire up to `limit` records of the batches that were read from offset `read_from`. See `Acquisition`."""
         if self.phase is not Phase.ACTIVE or limit <= 0 or not batches or batches[-1][1] < self.start:
             return []
         last = batches[-1][1]
@@ -203,7 +203,7 @@ class SharePartition:
         )  # fmt: skip
 
     def archive_aborted(self, acquired: list[AcquiredRecords], batches: Iterable[Offsets]) -> list[AcquiredRecords]:
-        """Archive the acquired records of aborted transactions' batches. Return `acquired` without these."""
+        """Archive acquired records in `batches`, which are of aborted transactions. Return `acquired` without them."""
         for first, last in batches:
             self._archive(first, last, RecordState.ACQUIRED)
             acquired = [part for one in acquired for part in _without(one, first, last)]
@@ -211,7 +211,7 @@ class SharePartition:
         return acquired
 
     def _archive(self, first: int, last: int, state: RecordState) -> None:
-        """Archive the records in `state` between two offsets, both included."""
+        """Archive the records between two offsets, both included, whose state is `state`."""
         for span in self.spans.between(first, last) if first <= last else ():
             if span.state is state and span.previous is None:
                 part = self.spans.cut(span, max(span.first, first), min(span.last, last))
@@ -223,7 +223,7 @@ class SharePartition:
     # -- acknowledge
 
     def acknowledge(self, member: str, batches: Iterable[Acknowledgement], then: Then) -> None:
-        """Apply a member's acknowledgements: all of them, or none. Call `then` when they are stored."""
+        """Apply a member's acknowledgements: all of them, or none. Call `then` when they are stored or have failed."""
         changed: list[Span] = []
         try:
             for batch in batches:
@@ -271,7 +271,7 @@ class SharePartition:
         span.lock = self._lock(member, client_id, span.first, span.last, len(span))
 
     def release(self, member: str, then: Then) -> None:
-        """Release a member's acquired records, as its session has ended. Call `then` when that is stored."""
+        """Release a member's acquired records, as its session has ended. Call `then` when the release is stored."""
         changed = [
             span
             for span in self.spans
@@ -282,7 +282,7 @@ class SharePartition:
         self._store(changed, then)
 
     def _change(self, span: Span, state: RecordState) -> None:
-        """Begin a change of acquired records. At the delivery limit, archive them instead of making them available."""
+        """Begin a change of acquired records. At the delivery limit, archive records instead of releasing them."""
         if state is RecordState.AVAILABLE and (
             span.deliveries >= self.settings.delivery_limit or span.last < self.start
         ):
@@ -314,7 +314,7 @@ class SharePartition:
         self._advance()
 
     def _undo(self, changed: Iterable[Span]) -> None:
-        """Undo changes that could not be stored. Records whose lock expired meanwhile are released instead."""
+        """Undo changes that are not stored: the records are acquired again, or released if their lock has expired."""
         for span in changed:
             if span.lock is not None:
                 span.state, span.member = RecordState.ACQUIRED, span.previous or ""
@@ -367,7 +367,7 @@ class SharePartition:
 
 
 def _runs(batch: Acknowledgement) -> Iterable[tuple[int, int, int]]:
-    """Return runs of offsets with one type of acknowledgement."""
+    """Return the runs of offsets with the same type of acknowledgement: first offset, last offset, type."""
     if len(batch.types) == 1:
         return [(batch.first, batch.last, batch.types[0])]
     runs: list[tuple[int, int, int]] = []

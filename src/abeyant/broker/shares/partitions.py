@@ -1,4 +1,4 @@
-"""A broker's share partitions: those of the partitions that it leads, from a group's first fetch on."""
+"""A broker's share partitions. A group's first fetch from a partition that the broker leads opens a share partition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOST = (ErrorCode.not_leader_or_follower, ErrorCode.group_id_not_found, ErrorCo
 
 
 class SharePartitions:
-    """Opens, finds and fences share partitions. Use from the loop's thread only."""
+    """The open share partitions of one broker. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -43,14 +43,14 @@ class SharePartitions:
         return ShareSettings(self._broker.cluster.controller.groups, group)
 
     def get(self, group: str, topic_id: uuid.UUID, index: int) -> SharePartition | None:
-        """Return a share partition, None unless it is open here."""
+        """Return a share partition, or None if it is not open on this broker."""
         return self._shares.get((group, topic_id, index))
 
     def open(self, group: str, partition: Partition, then: Then) -> SharePartition:
-        """Return the share partition of a partition that this broker leads. Load it if it is new.
+        """Return a group's share partition of a partition that this broker leads. Open and load it if it is not open.
 
-        `then` is called only for a new one: with None when it has been loaded, or with the error. Raises ApiError if
-        this broker does not lead.
+        `then` is called only after such a load: with None, or with the error. Raises ApiError if this broker does not
+        lead the partition.
         """
         partition.check_leader(-1)
         key = group, partition.topic_id, partition.index
@@ -71,12 +71,12 @@ class SharePartitions:
         return share
 
     def lost(self, share: SharePartition, error: ApiError | None) -> None:
-        """Forget a share partition if an error shows that another broker has its state now."""
+        """Forget a share partition if an error shows that it was deleted, or that another broker leads it now."""
         if error is not None and error.code in _LOST:
             self._forget(share)
 
     def forget_group(self, group: str) -> None:
-        """Forget a group's share partitions, as it has no members left here. The stored state stays."""
+        """Forget the share partitions of a group that has no sessions left here. Their stored state stays."""
         for share in self.all():
             if share.group == group:
                 self._forget(share)
@@ -90,7 +90,7 @@ class SharePartitions:
             share.fence()
 
     def _partition_changed(self, share: SharePartition) -> None:
-        """Move the start with the log's, and check the fetches. Fence it if this broker does not lead any more."""
+        """Move the start with the log's start, and check waiting fetches. Fence `share` if the leadership was lost."""
         if not share.partition.leads:
             self._forget(share)
             return
@@ -98,7 +98,7 @@ class SharePartitions:
         self._broker.share_fetch_purgatory.check_and_complete(share)
 
     def _reset_offset(self, share: SharePartition) -> int:
-        """Return the offset at which a group starts without stored state, by `share.auto.offset.reset`."""
+        """Return the offset at which a group without stored state starts, by `share.auto.offset.reset`."""
         log, where = share.partition.log, share.settings.reset
         if where == "earliest":
             return log.start_offset
@@ -111,6 +111,6 @@ class SharePartitions:
 
 
 def release_all(shares: Iterable[SharePartition], member: str, lost: SharePartitions) -> None:
-    """Release the records that a member has acquired in these share partitions."""
+    """Release the records that a member has acquired in `shares`. Call `lost.lost` with the result of each release."""
     for share in shares:
         share.release(member, partial(lost.lost, share))

@@ -1,7 +1,7 @@
 """Read and write the state of share partitions, at their share coordinators. Kafka: `DefaultStatePersister`.
 
 A request is repeated while coordinators move, stop or load. The changes of one share partition are written in order:
-changes during a write go into the next one.
+changes that arrive during a write go into the next write.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _BACKOFF = 0.1  # seconds until a failed request is repeated
 _AT_ONCE = 20  # attempts without a pause, for a coordinator that is just starting
-_PATIENCE = 30.0  # seconds until it is given up
+_PATIENCE = 30.0  # seconds until a request is given up
 _AGAIN = (
     ErrorCode.not_coordinator, ErrorCode.coordinator_not_available, ErrorCode.coordinator_load_in_progress,
 )  # fmt: skip
@@ -43,7 +43,7 @@ def coordinator_key(group: str, topic_id: uuid.UUID, partition: int) -> str:
 
 
 def coordinator_for(broker: Broker, group: str, topic_id: uuid.UUID, partition: int) -> int:
-    """Return the id of a share partition's coordinator. Create the topic if it does not exist. Raises ApiError."""
+    """Return the id of a share partition's coordinator. Create `__share_group_state` if needed. Raises ApiError."""
     cluster = broker.cluster
     topic = ensure_topic(cluster.controller, cluster.settings, SHARES)
     key = coordinator_key(group, topic_id, partition)
@@ -60,9 +60,9 @@ def ask_coordinator(
     deadline: float | None = None,
     attempt: int = 0,
 ) -> None:
-    """Send a request about one share partition to its coordinator; `row` is the partition in the request.
+    """Send a request about one share partition to its coordinator. `row` is the partition's entry in the request.
 
-    Repeat it until there is a result. `then` gets COORDINATOR_NOT_AVAILABLE if there is none after 30 s.
+    Repeat the request while the coordinator moves, stops or loads; after 30 s, `then` gets COORDINATOR_NOT_AVAILABLE.
     """
     until = broker.now() + _PATIENCE if deadline is None else deadline
 
@@ -109,7 +109,7 @@ class Persisted(Protocol):
 
 
 class Persister:
-    """The persister of one share partition. Use from the loop's thread only."""
+    """The reader and writer of one share partition's stored state. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -119,7 +119,7 @@ class Persister:
     def read(self, share: Persisted, then: OnResult) -> None:
         """Read the stored state, and send this leader's epoch to the coordinator.
 
-        Call `then` with the error to send to clients, or None, and the result.
+        Call `then` with two arguments: the error to send to clients, or None, and the coordinator's result.
         """
         row = Message(partition=share.partition.index, leader_epoch=share.leader_epoch)
 
@@ -129,7 +129,7 @@ class Persister:
         ask_coordinator(self._broker, "ReadShareGroupState", share.group, share.partition.topic_id, row, read)
 
     def write(self, share: Persisted, batches: Sequence[StateBatch], then: Then) -> None:
-        """Write a change, with the share partition's start. Call `then` with the error, or None."""
+        """Write changed batches and the share partition's start offset. Call `then` with the error, or None."""
         self._queued.append((batches, then))
         if not self._writing:
             self._write(share)
@@ -166,7 +166,7 @@ class Persister:
 
 
 def _for_client(error: ApiError) -> ApiError:
-    """Return the error for a member. Kafka: `SharePartition.fetchPersisterError`."""
+    """Translate a coordinator's error into the error for a member. Kafka: `SharePartition.fetchPersisterError`."""
     if error.code in _FENCED:
         return ApiError(ErrorCode.not_leader_or_follower, error.message)
     if error.code in (*_AGAIN, *_PASSED_ON):

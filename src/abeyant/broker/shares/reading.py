@@ -13,14 +13,17 @@ if TYPE_CHECKING:
 
 
 class Demand:
-    """A member's share fetch: the member and its limits."""
+    """A member's share fetch: the member, and the limits of the fetch."""
 
     __slots__ = ("batch_size", "client_id", "max_bytes", "member", "records", "strict")
 
     def __init__(
         self, member: str, client_id: str, max_bytes: int, records: int, batch_size: int, *, strict: bool
     ) -> None:
-        """Limit the fetch to `max_bytes` per share partition and `remaining_records` in all; else see `Acquisition`."""
+        """Limit the fetch to `max_bytes` per share partition and to `records` in all.
+
+        See `Acquisition` for `batch_size` and `strict`.
+        """
         self.member = member
         self.client_id = client_id
         self.max_bytes = max_bytes
@@ -30,7 +33,10 @@ class Demand:
 
 
 def read(share: SharePartition, demand: Demand) -> tuple[bytes, list[AcquiredRecords]]:
-    """Acquire available records; return the batches that contain them, and their offsets. Reduce `demand.records`."""
+    """Acquire available records. Return the batches that contain the records, and the records' offsets.
+
+    Reduce `demand.records` by the number of acquired records.
+    """
     partition = share.partition
     log = partition.log
     share.move_start(log.start_offset)
@@ -58,7 +64,7 @@ def _offsets(batch: Batch) -> Offsets:
 
 
 def _aborted(share: SharePartition, batches: list[Batch]) -> Iterable[Offsets]:
-    """Yield the batches of aborted transactions."""
+    """Yield the first and last offset of each batch that belongs to an aborted transaction."""
     producers = share.partition.log.producers
     if not producers.has_aborted:
         return

@@ -1,6 +1,6 @@
-"""Share sessions: a member's partitions here, and the epoch of its next request. Kafka: `ShareSessionCache`.
+"""Share sessions: the partitions that a member fetches here, and its next request's epoch. Kafka: `ShareSessionCache`.
 
-A session ends with the connection that began it; then the member's records become available to others.
+A session ends with the connection that began it. Then the member's records become available to other members.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LAST_EPOCH = (1 << 31) - 1
 
 
 class ShareSession:
-    """One member's session."""
+    """One member's session: its partitions, and the epoch of its next request."""
 
     __slots__ = ("connection", "epoch", "group", "member", "partitions")
 
@@ -35,7 +35,7 @@ class ShareSession:
         self.connection = connection
         self.epoch = 1
         self.partitions: dict[TopicPartition, bool] = dict.fromkeys(partitions, False)
-        """The partitions to fetch; True for one that the next response has to include."""
+        """The partitions to fetch; True for a partition that the next response has to include."""
 
     def advance(self) -> None:
         """Advance to the next epoch."""
@@ -61,7 +61,7 @@ class ShareSessions:
         return (group, member) in self._sessions
 
     def require(self, group: str, member: str, epoch: int) -> ShareSession:
-        """Return a member's session. Raises ApiError unless there is one and `epoch` is its next, or the final one."""
+        """Return a member's session. Raises ApiError if there is none, or if `epoch` is neither its next nor FINAL."""
         session = self._sessions.get((group, member))
         if session is None:
             raise ApiError(ErrorCode.share_session_not_found)
@@ -72,7 +72,7 @@ class ShareSessions:
     def begin(
         self, group: str, member: str, connection: Connection, partitions: Iterable[TopicPartition]
     ) -> ShareSession:
-        """Begin a session in place of the member's last one. Raises ApiError if there are too many."""
+        """Begin a session, which replaces the member's old session. Raises ApiError if there are too many sessions."""
         self._remove(group, member)
         if len(self._sessions) >= self._limit:
             raise ApiError(ErrorCode.share_session_limit_reached)
@@ -82,14 +82,14 @@ class ShareSessions:
         return session
 
     def end(self, group: str, member: str) -> None:
-        """End a member's session, and release its records."""
+        """End a member's session, and release the member's records."""
         session = self._remove(group, member)
         if session is not None:
             found = [self._shares.get(group, topic, index) for topic, index in session.partitions if topic is not None]
             release_all([share for share in found if share is not None], member, self._shares)
 
     def disconnected(self, connection: Connection) -> None:
-        """End the session that a closed connection began, unless it has ended. Forget a group without sessions."""
+        """End the session that a closed connection began, if it is still open. Forget a group without sessions."""
         session = self._begun_by.pop(connection, None)
         if session is None:
             return

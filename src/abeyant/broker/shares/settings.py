@@ -1,4 +1,4 @@
-"""The settings of a share group that its partitions use, read when they are needed, as they may change."""
+"""The settings of a share group that its share partitions use. Each is read when needed, as it may change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class ShareSettings:
-    """One group's settings, by default the brokers'."""
+    """One group's settings. A setting that the group does not have is the brokers' setting."""
 
     __slots__ = ("_group", "_settings")
 
@@ -34,7 +34,7 @@ class ShareSettings:
 
     @property
     def max_locks(self) -> int:
-        """Return the maximum number of records in flight of a partition."""
+        """Return the maximum number of records in flight per partition."""
         limit: int = self._value("partition.max.record.locks")
         return limit
 
@@ -46,7 +46,7 @@ class ShareSettings:
 
     @property
     def read_committed(self) -> bool:
-        """Return whether records of open and aborted transactions are withheld."""
+        """Return whether records of open and aborted transactions are withheld from members."""
         level: str = self._value("isolation.level")
         return level == "read_committed"
 

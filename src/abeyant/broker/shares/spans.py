@@ -15,7 +15,7 @@ _FIRST = attrgetter("first")
 
 
 class RecordState(IntEnum):
-    """The state of a record in flight, by Kafka's numbers."""
+    """The state of a record in flight, with Kafka's number for it."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -40,9 +40,9 @@ class StateBatch(NamedTuple):
 class Span:
     """A run of offsets `first` to `last`, both included, in one state.
 
-    `deliveries` counts how often it was delivered. While acquired it has a `member` and a `lock`. `batch` is the first
-    and last offset of the batch in which it was first acquired. While a change is being written, `previous` is the
-    former member; if there is no `lock` then, it has expired meanwhile.
+    `deliveries` counts how often the records were delivered. Acquired records have a `member` and a `lock`. `batch` is
+    the first and last offset of the batch in which the records were first acquired. While a change of state is being
+    written, `previous` is the former member; `lock` is None then if the lock has expired meanwhile.
     """
 
     __slots__ = ("batch", "deliveries", "first", "last", "lock", "member", "previous", "state")
@@ -65,11 +65,11 @@ class Span:
 
     @property
     def acquirable(self) -> bool:
-        """Return whether a member may acquire it now."""
+        """Return whether a member may acquire the records now."""
         return self.state is RecordState.AVAILABLE and self.previous is None
 
     def unlock(self) -> None:
-        """Release its records from their lock, which is cancelled once it has none left."""
+        """Release the span's records from their lock. A lock with no records left is cancelled."""
         lock, self.lock = self.lock, None
         if lock is not None:
             lock.release(len(self))
@@ -80,7 +80,7 @@ class Span:
 
 
 class Spans:
-    """Spans in the order of their offsets. Finding one is O(log spans)."""
+    """A list of spans in the order of their offsets. Finding a span is O(log spans)."""
 
     def __init__(self) -> None:
         self._spans: list[Span] = []
@@ -105,7 +105,7 @@ class Spans:
         return [span for span in self._spans[start:end] if span.last >= first]
 
     def cut(self, span: Span, first: int, last: int) -> Span:
-        """Return the span of just `first` to `last` within `span`, split off from it where needed. O(spans)."""
+        """Split `span` so that one span has exactly the offsets `first` to `last`, and return that span. O(spans)."""
         if first > span.first:
             span = self._split(span, first)
         if last < span.last:
@@ -113,7 +113,7 @@ class Spans:
         return span
 
     def _split(self, span: Span, offset: int) -> Span:
-        """End `span` before `offset`, and return a new one from there on."""
+        """End `span` before `offset`, and return a new span that begins at `offset`."""
         upper = Span(offset, span.last, span.state, span.deliveries, span.batch)
         upper.member, upper.lock, upper.previous = span.member, span.lock, span.previous
         span.last = offset - 1
@@ -136,7 +136,10 @@ class Spans:
         del self._spans[:count]
 
     def drop_settled(self) -> int | None:
-        """Drop the leading spans whose records are never delivered again. Return the offset after them, or None."""
+        """Drop the leading spans whose records are never delivered again.
+
+        Return the offset after the dropped spans, or None if no span was dropped.
+        """
         count = 0
         for span in self._spans:
             if not span.state.terminal or span.previous is not None:

@@ -1,6 +1,6 @@
 """Seeded simulation of programs that speak Kafka: brokers, clients and faults from one seed, in virtual time.
 
-The fixture `simulation` of the pytest plugin is its surface; docs/simulation.md is its manual.
+Tests use it through the fixture `simulation` of the pytest plugin; docs/simulation.md is the manual.
 """
 
 from abeyant.broker.simulation.faults import KINDS, Fault, PlannedFault

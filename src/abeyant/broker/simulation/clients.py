@@ -1,7 +1,7 @@
-"""Adapt unmodified aiokafka to a simulation: record what its clients send and deliver, and replace a clock read in C.
+"""Adapt unmodified aiokafka to a simulation: record what its clients send and deliver, and give records virtual times.
 
 Only the methods that users call are wrapped, and they behave as before, with one exception: the compiled record builder
-reads the machine's clock for a record without a timestamp, so it is given one.
+would read the machine's clock for a record without a timestamp, so the wrapper passes the virtual time to it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Consumers:
             )  # fmt: skip
 
     def record_seek(self, consumer: Any, partition: Any, offset: int) -> None:
-        """Record that a program seeks to `offset`; -1 for the beginning, the end or the committed offset."""
+        """Record that a program seeks to `offset`; -1 stands for the beginning, the end or the committed offset."""
         number, name = self._assignment(consumer), self._name(consumer)
         place = partition.topic, partition.partition
         after = len(self._history.handed)
@@ -53,9 +53,9 @@ class Consumers:
         )
 
     def end(self) -> None:
-        """Replace the producers' futures by their results, and release all clients, so that they are freed.
+        """Replace the producers' futures by their results, and drop all references to clients, so that they are freed.
 
-        An error in a future has frames that refer to its client.
+        An error in a future would keep a client alive: the frames of its traceback refer to the client.
         """
         self._names.clear()
         self._assignments.clear()
@@ -101,13 +101,13 @@ def _process() -> str:
 
 
 def _bytes(value: object) -> bytes | None:
-    """Return a record's bytes or None as they are; the encoded repr of any other object, which a serializer takes."""
+    """Return bytes or None unchanged; of any other key or value, which a serializer converts, the encoded repr."""
     return value if value is None or isinstance(value, bytes) else repr(value).encode()
 
 
 @contextmanager
 def watched_clients(consumers: Consumers) -> Iterator[None]:
-    """Record the calls of aiokafka's consumers and producers within the block. Do nothing if it is not imported."""
+    """Record the calls of aiokafka's consumers and producers in the block. Do nothing if aiokafka is not imported."""
     if "aiokafka" not in sys.modules:
         yield
         return

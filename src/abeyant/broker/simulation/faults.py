@@ -1,8 +1,8 @@
-"""Faults by name: planned from the seed before a run begins, and injected at their times.
+"""Plan the faults of a run from its seed before the run begins, and inject each at its time.
 
 The kinds of a run and their weights are drawn first (swarm testing): a run with only one kind reaches states that a run
-with all kinds never reaches. At most one broker is down at a time, and one is stopped only while every replica is in
-sync: what Kafka promises to survive. A stopped broker comes back with an empty disk.
+with all kinds never reaches. At most one broker is down at a time, and a broker is stopped only while every replica
+is in sync: Kafka promises to survive that. A stopped broker comes back with an empty disk.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _ERRORS: Final = {
 
 @dataclass(frozen=True)
 class PlannedFault:
-    """One fault of a simulation's plan, injected once. Its target is chosen among those that exist at its time.
+    """One fault of a simulation's plan, injected once. The target is chosen when the fault is injected: see `where`.
 
     `Cluster` has methods for the same faults: "pause" is `pause`, "stop" `stop`, "lose" `drop`, "lose answer"
     `drop(response=True)`, "delay" `delay`, "fail" `fail`, "disconnect" `drop_connections`, "expire" `expire_member`.
@@ -79,7 +79,7 @@ Fault = PlannedFault  # its former name
 
 
 def plan(stream: Stream, horizon: float, kinds: Sequence[str] = KINDS, most: int = _MOST) -> list[PlannedFault]:
-    """Return 0 to `most` faults by time, within `horizon` seconds. Raises SimulationError for an unknown kind."""
+    """Return up to `most` random faults within `horizon` seconds, by time. Raises SimulationError for unknown kinds."""
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise SimulationError(f"there is no fault {unknown[0]!r}: there are {', '.join(KINDS)}")
@@ -121,7 +121,7 @@ class FaultRunner:
         self._killed: list[Process] = []
         self.quiet = False
         self.struck: Callable[[Any, str], None] | None = None
-        """Callback for each request that a fault hits, with a text on the effect."""
+        """If set, it is called with each request that a fault hits, and with a text that describes the effect."""
 
     async def run(self, faults: Sequence[PlannedFault]) -> None:
         """Inject each fault at its time."""
@@ -179,7 +179,7 @@ class FaultRunner:
             self._raise_broker(number)
 
     def _raise_broker(self, number: int) -> None:
-        """Resume or start a broker that is down; do nothing for one that is up."""
+        """Resume or start the broker if a fault has paused or stopped it; do nothing for a running broker."""
         if self._down == number:
             self._down = None
             if self._kafka.is_stopped(number):
@@ -209,7 +209,7 @@ class FaultRunner:
         self._move_leader(fault, [name for name in self._kafka.controller.topics if name in INTERNAL])
 
     def _move_leader(self, fault: PlannedFault, topics: Sequence[str]) -> None:
-        """Make another in-sync replica the leader of a partition of these topics, if there is one."""
+        """Make another in-sync replica lead one partition of these topics, if there is such a replica."""
         controller = self._kafka.controller
         moves = [
             (state, broker)
@@ -251,7 +251,7 @@ class FaultRunner:
         self._follow(order, f"is answered with {fault.error}")
 
     def _follow(self, order: Any, effect: str) -> None:
-        """Keep a fault, to end it later; call `struck` for each request that it hits."""
+        """Remember an injected fault, so that `end` can end it; call `struck` for each request that the fault hits."""
         self._orders.append(order)
         act, struck = order._act, self.struck
         if struck is not None:
@@ -311,7 +311,7 @@ def _times(fault: PlannedFault) -> str:
 
 
 def errors_of(kind: str) -> dict[str, tuple[str, ...]]:
-    """Return the client APIs that a fault of this kind may hit, each with the errors of its responses ("" for none)."""
+    """Return, by API, the errors that a fault of this kind may answer with; ("",) if it answers with no error."""
     return dict(_ERRORS) if kind == "fail" else dict.fromkeys(_APIS, ("",))
 
 

@@ -1,6 +1,6 @@
-"""Run a test with the fixture `simulation` for the pytest plugin: with each seed, then shrink and report a failure.
+"""Run a test with the fixture `simulation` for the pytest plugin: run each seed, then shrink and report a failure.
 
-If string hashes differ between processes, as they do by default, the test runs in a child in which they are fixed.
+If string hashes differ between processes, as they do by default, the test runs in a child process with fixed hashes.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ class Order:
 
 @dataclass
 class Report:
-    """The result of a test, also as a child process reports it."""
+    """The result of a test over all its seeds. A child process sends it to its parent as JSON."""
 
     failed: str | None = None
     tried: int = 0
     seen: dict[str, int] = field(default_factory=dict)
     """Count of each error and state change that was reached: "API ERROR", "group FROM to TO" and so on."""
     first: dict[str, list[str]] = field(default_factory=dict)
-    """By seed, what it reached that no earlier seed had: the corpus of this test."""
+    """By seed, the errors and state changes that no earlier seed had reached: the corpus of this test."""
     skipped: list[str] = field(default_factory=list)
     """Reasons for skipping, one for each seed with which the test called `pytest.skip`."""
     xfailed: list[str] = field(default_factory=list)
-    """Reasons for expected failures, one for each seed with which the test called `pytest.xfail`: one is enough."""
+    """Reasons given to `pytest.xfail`, one for each seed that called it. One such seed makes the test an xfail."""
     misused: str | None = None
     """The message of a child process about a misuse of the fixture or its options."""
 
@@ -72,12 +72,14 @@ class Report:
 
 
 def options_of(marked: Mapping[str, Any]) -> Options:
-    """Return a test's options from its marker. Raises SimulationError for an unsupported or invalid one."""
+    """Return a test's options from its marker. Raises SimulationError for an unsupported or invalid option."""
     options = dict(marked)
     settings = options.pop("settings", {})
     for name in ("clock", "security", "users"):
         if options.pop(name, None) not in (None, "real", "PLAINTEXT"):
-            raise SimulationError(f"a simulation has no {name}=: its brokers have virtual time, and speak PLAINTEXT")
+            raise SimulationError(
+                f"a simulation has no {name}=: leave it out, since its brokers run in virtual time and speak PLAINTEXT"
+            )
     arguments = {name: options.pop(name) for name in _OWN if name in options}
     for name in ("horizon", "converge"):
         if name in arguments and (type(arguments[name]) not in (int, float) or not 0 <= arguments[name] < math.inf):
@@ -89,7 +91,7 @@ def options_of(marked: Mapping[str, Any]) -> Options:
 
 
 def run_in_process(test: Callable[..., Any], name: str, options: Options, order: Order) -> Report:
-    """Run a test in this process with each seed, and shrink the first failure; or run only `order.repeat`."""
+    """Run a test in this process with each seed, and shrink the first failure. Run only `order.repeat` if it is set."""
     report = Report()
     with ExitStack() as stack:
         trace = None if order.trace is None else stack.enter_context(order.trace.open("a", encoding="utf-8"))
@@ -118,7 +120,7 @@ def run_in_process(test: Callable[..., Any], name: str, options: Options, order:
 def _failure_text(
     test: Test, outcome: RunResult, run_id: RunId, tried: int, name: str, options: Options, order: Order
 ) -> str:
-    """Return the description of a failure; write its timeline, if there is a folder for it."""
+    """Return the description of a failure. Write its timeline if `order.stories` names a folder."""
     command = f"pytest {shlex.quote(name)}"
     if order.stories is None:
         return story(outcome, run_id, tried, command)
@@ -144,7 +146,7 @@ def _write(trace: IO[str] | None, outcome: RunResult, name: str) -> None:
 
 
 def run_in_child(name: str, root: Path, arguments: Sequence[str], order: Order) -> Report:
-    """Run a test in a child with fixed hashes; `arguments` are pytest's. Raises SimulationError without its report."""
+    """Run a test in a child pytest with fixed hashes. Raises SimulationError if the child returns no report."""
     with tempfile.TemporaryDirectory(prefix="abeyant-") as folder:
         path = Path(folder) / "report.json"
         options = ["--kafka-seeds", written(order.seeds), "--kafka-report", str(path)]
@@ -160,7 +162,7 @@ def run_in_child(name: str, root: Path, arguments: Sequence[str], order: Order) 
         env = {key: value for key, value in environment().items() if not key.startswith("PYTEST_XDIST")}
         child = subprocess.run(argv, cwd=root, env=env, capture_output=True, text=True, errors="replace", check=False)
         if not path.exists():
-            raise SimulationError(f"the child that runs {name} has failed:\n{child.stdout}{child.stderr}")
+            raise SimulationError(f"the child process that runs {name} has failed:\n{child.stdout}{child.stderr}")
         return Report(**json.loads(path.read_text(encoding="utf-8")))
 
 
@@ -172,7 +174,7 @@ def write_report(path: Path, report: Report) -> None:
 def parse_seeds(text: str, option: str = "--kafka-seeds") -> list[int]:
     """Return the seeds in a text: "200" for 0 to 199, "100:300" for 100 to 299, or several: "17:18,100:300".
 
-    Raises SimulationError, which names the `option`, for other text.
+    Raises SimulationError for any other text; the message names `option`.
     """
     seeds: list[int] = []
     for part in text.split(","):
@@ -188,7 +190,7 @@ def parse_seeds(text: str, option: str = "--kafka-seeds") -> list[int]:
 
 
 def written(seeds: Sequence[int]) -> str:
-    """Return seeds as `parse_seeds` reads them, in the same order."""
+    """Return a text from which `parse_seeds` reads these seeds in the same order: "0:200,7:8"."""
     parts: list[list[int]] = []
     for seed in seeds:
         if parts and parts[-1][1] == seed:
@@ -199,6 +201,6 @@ def written(seeds: Sequence[int]) -> str:
 
 
 def chunks(seeds: Sequence[int], count: int) -> list[Sequence[int]]:
-    """Return `seeds` in at most `count` parts of about the same length."""
+    """Split `seeds` into at most `count` lists of about the same length."""
     size = -(-len(seeds) // max(count, 1))
     return [seeds[start : start + size] for start in range(0, len(seeds), size)]

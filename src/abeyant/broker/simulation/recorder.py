@@ -39,7 +39,7 @@ class Recorder:
         self.history = history
         self._kafka = kafka
         self.seen: dict[tuple[str, str], int] = {}
-        """Count of each error by API, and for "group", "transaction" and "replicas" of each change of state."""
+        """Counts by (API, error) and by ("group", "transaction" or "replicas", change of state)."""
         self.watcher: Watcher | None = None
         self._states: dict[tuple[str, str], str] = {}
         self._loop = loop
@@ -72,11 +72,11 @@ class Recorder:
             self.watcher.look()
 
     def log_isr_change(self, broker: Any, before: Any, after: Any) -> None:
-        """Count the change of an in-sync set."""
+        """Count that a partition has one in-sync replica fewer, or has it again."""
         self._count("replicas", "one falls out of sync" if len(after.isr) < len(before.isr) else "one is in sync again")
 
     def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: unlike a request log, a recorder has no file to close."""
 
     def _count(self, kind: str, event: str) -> None:
         self.seen[kind, event] = self.seen.get((kind, event), 0) + 1
@@ -239,7 +239,7 @@ class Recorder:
     def take_stock(self, kafka: Cluster) -> History:
         """Read the cluster's current records, committed offsets, groups, transactions and replicas into the history.
 
-        Return the history. O(all that is read).
+        Return the history. O(records, offsets, members and batches).
         """
         history = self.history
         history.now = self._loop.now
@@ -281,7 +281,7 @@ def _name_of(code: Any) -> str:
 
 
 def _codes(part: Message, deep: int = 0) -> Iterator[Any]:
-    """Yield the error codes of a response: its own, and those of its topics, partitions or groups."""
+    """Yield the error codes of a response: its top-level code, and the codes of its topics, partitions or groups."""
     fields = vars(part)
     if deep == 0 or "error_code" in fields:
         yield fields.get("error_code")

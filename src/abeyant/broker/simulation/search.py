@@ -1,8 +1,8 @@
 """Search seeds for a failure, and shrink it: first the faults, then the random latencies of the network.
 
-A run is named by an id: "17" is seed 17; "17:0,3" the same with its faults 0 and 3 only; "17:0,3:quiet" with minimal
-latencies; "17:0,3:round" with the faults' times rounded; "17:0,3:short" with faults that hit one request each. A shrunk
-run fails for the same reason (S5).
+An id names a run: "17" is seed 17, and "17:0,3" is seed 17 with its faults 0 and 3 only. A third part simplifies the
+run: "17:0,3:quiet" has minimal latencies, "17:0,3:round" rounds the times of the faults, and in "17:0,3:short" each
+fault hits only one request. A shrunk run fails for the same reason as the run that was found (S5).
 """
 
 from __future__ import annotations
@@ -55,14 +55,16 @@ def parse_id(text: str) -> RunId:
 
 
 def rerun(test: Test, which: RunId, options: Options, *, any_hashes: bool = False, watch: bool = False) -> RunResult:
-    """Repeat the run that an id names, and return its result; `watch` as `run_seed` does."""
+    """Repeat the run that an id names, and return its result. `any_hashes` and `watch` are as in `run_seed`."""
     faults: Sequence[PlannedFault] | None = None
     tape: Mapping[str, int] | None = _QUIET if "quiet" in which.ways else None
     if which.kept is not None or which.ways - {"quiet"}:
         every = planned(which.seed, options)
         numbers = range(len(every)) if which.kept is None else which.kept
         if any(not 0 <= number < len(every) for number in numbers):
-            raise SimulationError(f"{which} is not a run of this test: seed {which.seed} has {len(every)} faults here")
+            raise SimulationError(
+                f"{which} is not a run of this test: seed {which.seed} has {len(every)} faults, numbered from 0"
+            )
         faults = [_altered(every[number], which.ways) for number in numbers]
     return run_seed(test, which.seed, options, faults=faults, tape=tape, any_hashes=any_hashes, watch=watch)
 
@@ -95,9 +97,9 @@ def find_failure(
     *,
     any_hashes: bool = False,
 ) -> RunResult | None:
-    """Run each seed; return the first result with a failure, or None where all pass.
+    """Run each seed; return the first result with a failure, or None if all runs pass.
 
-    `on_result` is called with each result; where it returns False, the search stops. (`abeyant.simulation.search`
+    `on_result` is called with each result; if it returns False, the search stops. (`abeyant.simulation.search`
     raises the first error instead, and returns the number of runs.)
     """
     for seed in seeds:
@@ -114,7 +116,7 @@ search = find_failure  # its former name
 
 
 def shrink(test: Test, found: RunResult, options: Options, *, any_hashes: bool = False) -> tuple[RunId, RunResult]:
-    """Return the smallest run found that fails for the same reason, and its result. Takes up to 80 runs."""
+    """Return the id and the result of the smallest run that fails for the same reason as `found`. Up to 80 runs."""
     assert found.failure is not None
     reason = found.failure.reason
     best, best_id = found, RunId(found.seed)
@@ -150,7 +152,7 @@ def shrink(test: Test, found: RunResult, options: Options, *, any_hashes: bool =
 def passing_beside(
     test: Test, which: RunId, options: Options, *, any_hashes: bool = False
 ) -> tuple[RunId, RunResult] | None:
-    """Return the nearest run that passes, watched: without one of the faults, else of an earlier seed; else None."""
+    """Return a watched run that passes: this run without one of its faults, or an earlier seed; None if none does."""
     faults = tuple(range(len(planned(which.seed, options)))) if which.kept is None else which.kept
     fewer = [
         replace(which, kept=tuple(fault for fault in faults if fault != left_out)) for left_out in faults[:_MOST_BESIDE]

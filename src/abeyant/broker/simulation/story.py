@@ -15,9 +15,9 @@ _STEPS: Final = {"group": "groups", "transaction": "transactions", "replicas": "
 
 
 def story(outcome: RunResult, which: RunId, tried: int, command: str, page: Path | None = None) -> str:
-    """Return the description of a shrunk run, found after `tried` seeds; 0 for a repeated run.
+    """Return the description of a run that failed. `tried` is the number of seeds tried; 0 for a repeated run.
 
-    `command` is pytest's, which repeats it; `page` is the file with its timeline.
+    `command` is the pytest command that repeats the run; `page` is the file with its timeline.
     """
     failure = outcome.failure
     assert failure is not None
@@ -37,7 +37,7 @@ def story(outcome: RunResult, which: RunId, tried: int, command: str, page: Path
 
 
 def coverage(seeds: int, seen: Collection[str], first: Mapping[str, int]) -> list[str]:
-    """Return lines on the coverage of `seeds` runs. `first`: by test, the seeds that reached something new."""
+    """Return lines that say what `seeds` runs reached. `first`: by test, how many seeds reached something new."""
     by_kind: dict[str, list[str]] = {}
     apis = set()
     for one in sorted(seen):

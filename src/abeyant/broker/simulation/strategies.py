@@ -1,9 +1,9 @@
-"""Hypothesis strategies that drive a simulation: plans of faults, and a run that fails as an assertion does.
+"""Drive a simulation by Hypothesis: a strategy for lists of faults, and a function that runs a test with them.
 
 A test takes faults by `@given(strategies.faults(kinds=("kill", "lose answer")))`, and calls
 `strategies.simulate(story, faults=faults)`.
 
-Hypothesis then shrinks the faults together with all else that it draws. It is imported when a strategy is made.
+Hypothesis then shrinks the faults together with all else that it draws. It is imported only when a strategy is made.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _TIMES: Final = 3
 def faults(
     kinds: Sequence[str] = KINDS, *, horizon: float = 10.0, most: int = _MOST
 ) -> SearchStrategy[list[PlannedFault]]:
-    """Return a strategy of plans: none to `most` faults of these kinds, which begin within `horizon` seconds, by time.
+    """Return a strategy for lists of up to `most` faults of these kinds within `horizon` seconds, sorted by time.
 
-    They shrink to fewer, earlier and shorter ones. Raises SimulationError for an unknown kind, and AbeyantError if
-    Hypothesis is not installed.
+    Hypothesis shrinks to fewer, earlier and shorter faults. Raises SimulationError for an unknown kind, and
+    AbeyantError if Hypothesis is not installed.
     """
     try:
         from hypothesis import strategies as st
@@ -59,10 +59,10 @@ def faults(
 def simulate(
     test: Test, *, faults: Sequence[PlannedFault] = (), seed: int = 0, options: Options | None = None
 ) -> RunResult:
-    """Run `test` by a seed with these faults in place of the seed's own; return the result.
+    """Run `test` with a seed, but with these faults in place of the seed's own; return the result.
 
     Raises AssertionError if the run fails, with the failure's message and the events of the run. String hashes are
-    those of this process: the same plan repeats a run within it, and in another only if PYTHONHASHSEED is fixed.
+    those of this process. So the same faults repeat a run in this process, but in others only if PYTHONHASHSEED is set.
     """
     outcome = run_seed(test, seed, options or Options(), faults=faults, any_hashes=True)
     if outcome.failure is not None:

@@ -1,4 +1,4 @@
-"""Turn a watched run into lanes of marks over time, which its page draws. Without HTML."""
+"""Turn a watched run into a timeline: lanes (rows), each with marks over time. `timeline_page` draws it as HTML."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _RECORDS: Final = 3  # at most, of a failure, whose history is listed
 
 
 class Mark(NamedTuple):
-    """A mark in a lane: at one time, or with `until` for a period. Times are seconds of the run."""
+    """An event in a lane: at the time `at`, or from `at` to `until`. Times are virtual seconds since the run began."""
 
     at: float
     until: float | None
     kind: str
     """The kind of event, which is its CSS class: "acknowledged", "handed", "committed", "down", "waited", ..."""
     about: str
-    """A description for readers."""
+    """What happened, for people to read."""
 
 
 @dataclass
 class Lane:
-    """One broker, program, partition, group or transactional id."""
+    """A row of the timeline: one broker, program, partition, group or transactional id, with its marks."""
 
     part: str
-    """"Programs", "Brokers", "Partitions", "Groups" or "Transactions"."""
+    """The section of the timeline: "Programs", "Brokers", "Partitions", "Groups" or "Transactions"."""
     name: str
     marks: list[Mark] = field(default_factory=list)
     high_watermark: list[tuple[float, int]] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Timeline:
     events: list[Mark]
     """Faults and other events of the cluster and its programs."""
     until: float
-    """The end of the drawn time: the last mark, with a margin, in seconds."""
+    """Where the drawn time ends, in seconds: the last mark plus a margin."""
 
 
 PARTS: Final = ("Programs", "Brokers", "Partitions", "Groups", "Transactions")
@@ -173,7 +173,7 @@ def _phases(phases: Sequence[Phase], end: float) -> Iterator[Mark]:
 
 
 def _look(state: str) -> str:
-    """Return the look of a group's or transaction's phase: "rest", "busy" or "settled"."""
+    """Return the CSS class for a group's or transaction's state: "rest", "busy" or "settled"."""
     if state in ("Stable", "CompleteCommit"):
         return "settled"
     return "rest" if state in ("Empty", "Dead", "CompleteAbort") else "busy"
@@ -210,7 +210,7 @@ def _all_marks(run: Timeline) -> Iterator[tuple[float, str, str, str]]:
 
 
 def record_stories(history: History, message: str) -> dict[str, list[tuple[float, str]]]:
-    """Return the history of each record that a failure names, by value: (time, text). At most three records."""
+    """Return what happened to the records that a failure names, by value, as (time, text). At most three records."""
     values = {item.value for produce in history.produced for item in produce.items if item.value}
     matches = [
         value for value in sorted(values) if repr(value) in message or repr(value.decode(errors="replace")) in message

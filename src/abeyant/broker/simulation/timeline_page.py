@@ -1,7 +1,7 @@
 """Describe a failure on one HTML page: the faults, the history of the records, and the run as a timeline.
 
-The nearest passing run, if one is known, is beside it, lane by lane. The page has no picture and no library in it, and
-loads nothing.
+A similar run that passes, if one is known, is drawn beside the failed run, lane by lane. The page contains no picture
+and no library, and loads nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LEGEND: Final = (
 def timeline_page(
     outcome: RunResult, which: RunId, beside: tuple[RunId, RunResult] | None, command: str, *, tried: int = 1
 ) -> str:
-    """Return the page of a watched run that failed; `beside` is a watched run that passed. `command` repeats it."""
+    """Return the HTML page of a watched, failed run, which `command` repeats; `beside` is a watched run that passed."""
     failure = outcome.failure
     assert failure is not None
     run = timeline(outcome)
@@ -132,7 +132,7 @@ def _axis(until: float) -> str:
 
 
 def _step(least: float) -> float:
-    """Return the smallest distance of ticks of at least `least` seconds: 1, 2 or 5 times a power of ten."""
+    """Return the distance between ticks, in seconds: the next 1, 2 or 5 times a power of ten from `least` on."""
     power = 10.0 ** math.floor(math.log10(least))
     return float(next((power * factor for factor in _STEPS if power * factor >= least), power * 10))
 
@@ -174,7 +174,7 @@ def _lines(lane: Lane, until: float) -> str:
 
 
 def _steps(levels: Sequence[tuple[float, int]], top: int, until: float) -> str:
-    """Return the SVG path of a number that changes in steps. It is interrupted where the number is negative."""
+    """Return the SVG path of an offset that changes in steps, with gaps where the offset is negative (no leader)."""
     path, is_drawn = [], False
     for number, (at, offset) in enumerate(levels):
         if at > until:

@@ -1,7 +1,7 @@
 """Record one run for its timeline: waiting requests, and partitions, groups and transactions as they change.
 
-The watcher runs whenever a broker responds or replicates, and has no timer of its own: a watched run is the same run,
-to the byte.
+The watcher runs whenever a broker responds or replicates, and has no timer of its own. So a watched run is equal, to
+the byte, to the same run without a watcher.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Request(NamedTuple):
     process: str
     api: str
     error: str
-    """Kafka's name for it; NONE without one."""
+    """Kafka's name of the error; NONE without an error."""
 
 
 class Level(NamedTuple):
@@ -53,7 +53,7 @@ class Phase(NamedTuple):
 
     at: float
     state: str
-    """In Kafka's words."""
+    """Kafka's name of the state."""
     about: str
 
 
@@ -134,7 +134,7 @@ class Watcher:
 
 
 def groups(kafka: Cluster) -> Iterator[tuple[int, Any]]:
-    """Yield the groups that have a coordinator now, each with that broker's id."""
+    """Yield (broker id, group) for each group that a broker coordinates now."""
     for broker in kafka.brokers.values():
         for shard in () if broker.stopped else broker.group_coordinator.loaded():
             for group in shard.all_groups():
@@ -142,7 +142,7 @@ def groups(kafka: Cluster) -> Iterator[tuple[int, Any]]:
 
 
 def transactions(kafka: Cluster) -> Iterator[tuple[int, Any]]:
-    """Yield the transactional ids that have a coordinator now, each with that broker's id."""
+    """Yield (broker id, transaction) for each transactional id that a broker coordinates now."""
     for broker in kafka.brokers.values():
         for shard in () if broker.stopped else broker.transaction_coordinator.loaded():
             for one in shard.transactions.values():

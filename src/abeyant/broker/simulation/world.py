@@ -38,24 +38,24 @@ _SMALL: Final = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.p
 class Options:
     """Options of a simulated test, from its marker: `@pytest.mark.kafka(brokers=3, faults=["pause"])`.
 
-    `settings` are the brokers'; `faults` are kinds, of `KINDS`.
+    `settings` are settings of the brokers; `faults` lists kinds of faults, from `KINDS`.
     """
 
     brokers: int = 3
     settings: Mapping[str, object] = field(default_factory=dict)
     faults: Sequence[str] = KINDS
     horizon: float = 10.0
-    """Seconds within which faults begin."""
+    """Seconds from the run's start within which faults begin."""
     converge: float = 120.0
     """Seconds after the end of the faults within which all checks must pass."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """The failure of a run."""
+    """Why a run has failed: a check that does not pass, or an error."""
 
     reason: str
-    """The check, or the error and where it was raised. Shrinking a run keeps it (S5)."""
+    """The check's name, or the error's class and where it was raised. A shrunk run has the same reason (S5)."""
     message: str
     text: str
     """The traceback of an error; "" for a failed check."""
@@ -75,7 +75,7 @@ class RunResult:
     seconds: float
     """Duration in virtual time."""
     watched: Watcher | None = None
-    """The `Watcher` of a watched run."""
+    """What was recorded for a timeline; None unless the run was watched."""
 
 
 Outcome = RunResult  # its former name
@@ -107,8 +107,8 @@ class Simulation:
     ) -> Process:
         """Start `main(*args)` as a process that faults may kill and restart. Return the process.
 
-        If an error ends it, it is restarted after a second, as by a supervisor, unless `restart` is False: then the
-        error fails the run.
+        If an error ends the process, the process is restarted after a second, as by a supervisor. If `restart` is
+        False, the error fails the run.
         """
         base_name = name or str(getattr(main, "__name__", "process"))
         names = {existing.name for existing in self.loop.processes}
@@ -155,7 +155,7 @@ class Simulation:
         self.checks += checks
 
     def ledger(self) -> Ledger:
-        """Return a list for the effects of programs. It outlives them, and records when each entry was first added."""
+        """Return a list for the effects of programs that outlives the programs and keeps the time of each entry."""
         return Ledger(lambda: self.loop.now)
 
     def uniform(self, least: float, most: float) -> float:
@@ -177,9 +177,10 @@ def run_seed(
     any_hashes: bool = False,
     watch: bool = False,
 ) -> RunResult:
-    """Run `test` with a seed. `faults` and `tape` replace the seed's own, for shrinking.
+    """Run `test` with a seed, with `faults` in place of the seed's own if they are given.
 
-    `watch` records requests and state changes for a timeline; the run is the same.
+    `tape` and `any_hashes` are as in `abeyant.simulation.run`. `watch` records requests and state changes for a
+    timeline, without changing the run.
     """
     story = _Story(test, seed, options, faults, watch)
     with _quiet_loggers():
@@ -233,7 +234,7 @@ class _Story:
             recorder.take_stock(kafka)
 
     async def _converge(self, simulation: Simulation, recorder: Recorder) -> None:
-        """Wait until all checks pass and keep passing; raise the failure of the first that does not."""
+        """Wait until all checks pass and go on passing for a second. Raise `_Failed` for the first check that fails."""
         loop, deadline = simulation.loop, simulation.loop.now + self._options.converge
         content_since: float | None = None
         while True:
@@ -275,7 +276,7 @@ class _Story:
 
 
 class _Cluster(Cluster):
-    """A cluster that records the session expiries that a fault or the test forces, which checks allow."""
+    """A cluster that records each session expiry forced by a fault or the test, since checks have to allow it."""
 
     def __init__(self, loop: SimulationLoop, history: History, brokers: int, settings: Mapping[str, object]) -> None:
         super().__init__(brokers, settings=settings)
@@ -310,7 +311,7 @@ def _swarm(loop: SimulationLoop) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """Return an error's class and where it was raised, in the user's code if it came through there."""
+    """Return an error's class and its innermost frame in the user's code, or else its innermost frame."""
     frames = traceback.extract_tb(error.__traceback__)
     user_frames = [
         frame for frame in frames if "site-packages" not in frame.filename and "abeyant" not in frame.filename

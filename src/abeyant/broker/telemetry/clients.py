@@ -1,7 +1,7 @@
-"""The clients that push metrics to one broker, and their last pushes (KIP-714).
+"""Keep the clients that push metrics to one broker, and their last pushes (KIP-714).
 
 Kafka: `ClientMetricsManager`, `ClientMetricsInstance`. Kafka passes the metrics on to a plugin; here pushes are
-counted, and the names in the last one are kept.
+counted, and the names of the metrics in a client's last push are kept.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from abeyant.purgatory.ports import Stoppable
 
 ACCEPTED: Final = (ZSTD, LZ4, GZIP, SNAPPY)
-"""Codecs of a push, in the order of preference."""
+"""Compression codecs that clients may use for a push, in order of preference."""
 
 _MOST: Final = 16_384  # clients at a time, as in Kafka
-_MOST_BYTES: Final = 16 << 20  # of the kept texts of all clients; those of the last push are kept in any case
+_MOST_BYTES: Final = 16 << 20  # of the texts kept for all clients; the last push's texts are kept in any case
 _BYTES_OF_TEXT: Final = 64  # of a str, without its characters
-_EXPIRY: Final = 60.0  # seconds after which a silent client is forgotten, at least
+_EXPIRY: Final = 60.0  # minimum seconds after which a silent client is forgotten
 _RESERVED: Final = 2  # ids below this are not a client's
 _MAY_ASK_AGAIN: Final = (ErrorCode.unknown_subscription_id, ErrorCode.unsupported_compression_type)
 
 
 class Timer(Protocol):
-    """A broker's timer."""
+    """Timer of a broker, which calls functions later."""
 
     def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Stoppable:
         """Call `callback(*args)` after `delay` seconds."""
@@ -50,7 +50,7 @@ class PushedMetrics(NamedTuple):
 
     broker: int
     client_instance_id: str
-    """In Kafka's form, as `clientInstanceId` of a client returns it."""
+    """In URL-safe base64, as the method `clientInstanceId` of Kafka's Java clients returns it."""
     client_id: str
     software: tuple[str, str]
     """The client's name and version."""
@@ -65,7 +65,7 @@ class PushedMetrics(NamedTuple):
 
     @property
     def memory(self) -> int:
-        """Return the approximate size of its texts in memory, in bytes. O(metrics)."""
+        """Return the approximate size in memory of the client's texts and the metrics' names, in bytes. O(metrics)."""
         return sum(_BYTES_OF_TEXT + len(text) for text in (self.client_id, *self.software, *self.metrics))
 
 
@@ -81,7 +81,7 @@ class ClientInstance:
         self, client: uuid.UUID, connection: Connection, fields: Mapping[str, str], subscriptions: Subscriptions
     ) -> None:
         self.id = client
-        self.connection = connection  # the client is forgotten when this one closes
+        self.connection = connection  # the client is forgotten when this connection closes
         self.fields = fields
         self.version = subscriptions.version
         self.metrics, self.interval = subscriptions.client_subscription(fields)
@@ -128,24 +128,24 @@ class TelemetryClients:
         self._pushed: OrderedDict[uuid.UUID, PushedMetrics] = OrderedDict()
         self._pushed_bytes = 0
         self.errors: Counter[str] = Counter()
-        """Refused requests, by the error's name."""
+        """Number of refused requests by the name of their error."""
         self.pushes = self.size = 0
-        """Accepted pushes, and their bytes."""
+        """Number of accepted pushes, and of their bytes."""
 
     def __len__(self) -> int:
         return len(self._clients)
 
     def pushed(self) -> list[PushedMetrics]:
-        """Return each client's pushes, including disconnected clients, the least recent first.
+        """Return each client's pushes, of disconnected clients as well; the client of the least recent push is first.
 
-        The least recent are dropped beyond 16,384 clients, and beyond 16 MB of names.
+        Beyond 16,384 clients or 16 MiB of texts, the clients of the least recent pushes are dropped.
         """
         return list(self._pushed.values())
 
     def get(self, client: uuid.UUID | None, connection: Connection) -> ClientInstance:
-        """Return the client, with the metrics that it has to push; without an id, a new client.
+        """Return the client with the id `client`; create it if it is unknown, and with a new id if `client` is None.
 
-        Raises ApiError if its last request was too recent.
+        Raises ApiError if the client's previous request was too recent.
         """
         instance = self._client(client or uuid.uuid4(), connection)
         may = instance.may_get(self._now())
@@ -164,7 +164,7 @@ class TelemetryClients:
         *,
         terminating: bool,
     ) -> None:
-        """Record a client's push. Raises ApiError if Kafka's broker would refuse it."""
+        """Record a client's push. Raises ApiError if Kafka's broker would refuse the push."""
         if client is None or client.int < _RESERVED:
             raise self._refusal(ErrorCode.invalid_request)
         instance = self._client(client, connection)
@@ -201,14 +201,14 @@ class TelemetryClients:
             self._forget(client)
 
     def close(self) -> None:
-        """Forget all clients, with their timers, as the broker is stopping."""
+        """Forget all clients and cancel their timers, when the broker stops."""
         for client in list(self._clients):
             self._forget(client)
 
     # -- inside
 
     def _client(self, client: uuid.UUID, connection: Connection) -> ClientInstance:
-        """Return a client and restart its expiry. Create it if it is unknown or the subscriptions have changed."""
+        """Return a client and restart its expiry. Create it anew if it is unknown or the subscriptions have changed."""
         instance = self._clients.pop(client, None)
         if instance is None or instance.version < self._subscriptions.version:
             if instance is not None and instance.expiry is not None:
@@ -261,7 +261,7 @@ class TelemetryClients:
 
 
 def kafka_form(client: uuid.UUID) -> str:
-    """Return an id as Kafka writes it."""
+    """Return an id as Kafka writes it: in URL-safe base64 without padding."""
     return urlsafe_b64encode(client.bytes).decode().rstrip("=")
 
 

@@ -1,6 +1,6 @@
-"""Read the names of metrics from a push: `MetricsData` of OpenTelemetry, version 1, in Protocol Buffers.
+"""Read the names of metrics from a client's push, which is OpenTelemetry's message `MetricsData`, version 1.
 
-Only the fields on the way to the names are read: resource_metrics (1), scope_metrics (2), metrics (2), name (1).
+Of its Protocol Buffers fields only these are read: resource_metrics (1), scope_metrics (2), metrics (2), name (1).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def metric_names(data: bytes) -> tuple[str, ...]:
 
 
 def _values(message: memoryview, path: tuple[int, ...]) -> Iterator[memoryview]:
-    """Yield the values at the end of a path of fields."""
+    """Yield the values of the nested fields to which `path` leads: the field numbers, from the outermost."""
     field, *rest = path
     for value in _fields(message, field):
         if rest:
@@ -44,13 +44,13 @@ def _fields(message: memoryview, field_number: int) -> Iterator[memoryview]:
         elif kind in _FIXED:
             at += _FIXED[kind]
         else:
-            raise ValueError(f"wire type {kind} is none of OpenTelemetry's")
+            raise ValueError(f"wire type {kind} is invalid: OpenTelemetry's fields have 0, 1, 2 or 5")
     if at > len(message):
-        raise ValueError(f"a field ends {at - len(message)} bytes after its message")
+        raise ValueError(f"a field extends {at - len(message)} bytes beyond the end of its message")
 
 
 def _varint(message: memoryview, at: int) -> tuple[int, int]:
-    """Return a number, and the position after it."""
+    """Read the varint at byte `at`. Return its value and the position after it. Raises ValueError."""
     number = 0
     for index, byte in enumerate(message[at : at + _LONGEST_VARINT]):
         number |= (byte & 0x7F) << 7 * index

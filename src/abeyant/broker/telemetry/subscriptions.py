@@ -1,6 +1,6 @@
 """Subscriptions to clients' metrics, with the interval of pushes: the CLIENT_METRICS resources (KIP-714).
 
-Kafka: `ClientMetricsConfigs`; the messages are its own.
+Kafka: `ClientMetricsConfigs`, which has the same error messages.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Subscription(NamedTuple):
     interval: float
     """Seconds between pushes."""
     match: tuple[tuple[str, re.Pattern[str]], ...]
-    """Client fields with regular expressions, which all have to match. Of several for one field the last counts."""
+    """(client field, regular expression) pairs, which all have to match. Each field occurs once."""
 
     def matches(self, client: Mapping[str, str]) -> bool:
         """Return whether the subscription is for a client with these fields."""
@@ -60,14 +60,14 @@ class Subscriptions:
         self._settings = dict(store.client_metrics())
         self._parsed = {name: _parse(settings) for name, settings in self._settings.items()}
         self.version = 0
-        """Number of changes since the start."""
+        """Number of changes to subscriptions since the broker's start."""
 
     def names(self) -> list[str]:
         """Return the names of all subscriptions."""
         return list(self._settings)
 
     def own(self, name: str) -> dict[str, str]:
-        """Return a subscription's own settings; none if it does not exist."""
+        """Return a subscription's own settings, without defaults; an empty dict if it does not exist."""
         return dict(self._settings.get(name, {}))
 
     def check(self, settings: Mapping[str, str]) -> None:
@@ -75,7 +75,7 @@ class Subscriptions:
         _parse(settings)
 
     def change(self, name: str, settings: Mapping[str, str]) -> None:
-        """Replace a subscription's settings; without any, delete it. Raises ApiError, and changes nothing then."""
+        """Replace a subscription's settings; if `settings` is empty, delete it. Raises ApiError before any change."""
         parsed = _parse(settings)
         self._store.put_client_metrics(name, settings)
         if settings:
@@ -95,7 +95,7 @@ class Subscriptions:
         return ClientSubscription((ALL,) if ALL in names else tuple(sorted(names)), interval)
 
     def describe(self, name: str, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-        """Return what DescribeConfigs shows of a subscription, by default all settings. Ignores unknown names."""
+        """Return a subscription's settings as DescribeConfigs shows them: `names`, or all. Ignores unknown names."""
         config_definitions = definitions("client-metrics")
         selection = config_definitions if names is None else set(names)
         overrides = self.own(name)
@@ -109,7 +109,7 @@ class Subscriptions:
 
 
 def _parse(settings: Mapping[str, str]) -> Subscription:
-    """Return a subscription. Raises ApiError."""
+    """Parse settings into a subscription. Raises ApiError for an unknown or invalid setting."""
     config_definitions = definitions("client-metrics")
     unknown = next((name for name in settings if name not in config_definitions), None)
     if unknown is not None:
@@ -129,7 +129,7 @@ def _parse(settings: Mapping[str, str]) -> Subscription:
 
 
 def _pattern(text: str) -> tuple[str, re.Pattern[str]]:
-    """Return the field and the expression of `field=expression`. Raises ApiError."""
+    """Parse `field=expression`: return the client field and the regular expression. Raises ApiError."""
     field, _, expression = (part.strip() for part in text.partition("="))
     try:
         if field in _CLIENT_FIELDS and expression and "=" not in expression:

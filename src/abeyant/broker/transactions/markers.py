@@ -1,7 +1,7 @@
-"""Write the markers of a committed or aborted transaction: one to each of its partitions, through the leader.
+"""Write the markers of a committed or aborted transaction: one marker to each of its partitions, through the leader.
 
-The decision is already in the log, so this retries until every partition has its marker, while leaders move, stop or
-pause. A new coordinator loads the log and sends all markers again; a second marker is harmless. Kafka:
+The decision is already in the log, so requests are retried until every partition has its marker, even while leaders
+move, stop or pause. A new coordinator loads the log and sends all markers again; a second marker is harmless. Kafka:
 `TransactionMarkerChannelManager`.
 """
 
@@ -25,17 +25,17 @@ _DONE = (ErrorCode.none, ErrorCode.invalid_producer_epoch)
 
 
 class Markers:
-    """Sends the markers of one shard's transactions. Use from the loop's thread only."""
+    """The sender of the markers of one shard's transactions. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker, partition: Partition, done: Callable[[Transaction], object]) -> None:
-        """`partition` is the coordinator's. Call `done` when all partitions of a transaction have a marker."""
+        """Send for the shard of `partition`. Call `done` when all partitions of a transaction have a marker."""
         self._broker = broker
         self._partition = partition
         self._done = done
         self._left: dict[Transaction, set[Key]] = {}
 
     def left(self, transaction: Transaction) -> Iterable[Key]:
-        """Return the partitions that have no marker yet."""
+        """Return the transaction's partitions that have no marker yet."""
         return self._left.get(transaction, transaction.now.partitions)
 
     def send(self, transaction: Transaction) -> None:
@@ -44,7 +44,7 @@ class Markers:
         self._send(transaction, transaction.now.partitions)
 
     def stop(self) -> None:
-        """Stop sending, as another broker coordinates now."""
+        """Stop sending markers, as another broker is the coordinator now."""
         self._left.clear()
 
     def _send(self, transaction: Transaction, keys: Iterable[Key]) -> None:

@@ -1,6 +1,7 @@
 """The record of a transactional id in `__transaction_state`, byte for byte as Kafka writes it.
 
-Kafka: `TransactionLogKey`, `TransactionLogValue`. Writes values of version 1; reads version 0, without tags, too.
+Kafka: `TransactionLogKey`, `TransactionLogValue`. Values are written in version 1, and read in versions 0 and 1.
+Version 0 has no tagged fields.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ _VALUE = Schema(
 
 
 def key_bytes(transactional_id: str) -> bytes:
-    """Return the record's key."""
+    """Return the key of a transactional id's record."""
     return _KEY.write(0, Message(transactional_id=transactional_id))
 
 
 def id_of(key: bytes) -> str | None:
-    """Return the transactional id; None for a key of another version."""
+    """Return the transactional id in a record's key; None for a key of another version than 0."""
     return _KEY.read(key).transactional_id if version_of(key) == 0 else None
 
 
 def value_bytes(now: Status) -> bytes:
-    """Return the record's value."""
+    """Encode the status of a transactional id as its record's value."""
     topics = [
         Message(topic=topic, indexes=[index for _, index in rows])
         for topic, rows in groupby(sorted(now.partitions), itemgetter(0))
@@ -47,7 +48,7 @@ def value_bytes(now: Status) -> bytes:
 
 
 def read_status(value: bytes) -> Status:
-    """Return the status in a value. Raises ValueError, or KeyError for an unknown state."""
+    """Decode a record's value to the status. Raises ValueError, or KeyError for an unknown state."""
     read = _VALUE.read(value)
     return Status(
         read.producer_id, read.epoch, read.timeout_ms, BY_NUMBER[read.state],

@@ -1,11 +1,11 @@
 """The transactional ids of one partition of `__transaction_state`, on the broker that leads it.
 
-Every change is written to the log, and takes effect when all in-sync replicas have it; until then another change fails
-with CONCURRENT_TRANSACTIONS. Each id has one timer, which aborts the open transaction after its time-out, or removes
-the id after `transactional.id.expiration.ms` without use. Kafka does both in scans over all ids, every
-`transaction.abort.timed.out.transaction.cleanup.interval.ms` and
-`transaction.remove.expired.transaction.cleanup.interval.ms` from the broker's start; an id's timer here expires when
-the first such scan would find it. Kafka: `TransactionCoordinator`, `TransactionStateManager`.
+Every change of an id is written to the log, and takes effect when all in-sync replicas have it; until then another
+change of this id fails with CONCURRENT_TRANSACTIONS. Each id has one timer, which aborts the open transaction after its
+time-out, or removes the id after `transactional.id.expiration.ms` without use. Kafka does both in scans over all ids,
+every `transaction.abort.timed.out.transaction.cleanup.interval.ms` and
+`transaction.remove.expired.transaction.cleanup.interval.ms` from the broker's start. Here an id's timer expires when
+the first such scan would find the id. Kafka: `TransactionCoordinator`, `TransactionStateManager`.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ class TransactionShard(Shard):
             self.transactions[transactional_id] = Transaction(transactional_id, read_status(record.value))
 
     def begin(self) -> None:
-        """Start timers, and send the markers of transactions that are being ended."""
+        """Start timers, and send the markers of transactions that are being committed or aborted."""
         for transaction in list(self.transactions.values()):
             self._start_timer(transaction)
             if transaction.now.state in ENDING:
                 self._markers.send(transaction)
 
     def end(self) -> None:
-        """Stop, as another broker coordinates now. `write` answers pending writes."""
+        """Cancel timers and stop sending markers, as another broker coordinates now. `write` fails pending writes."""
         self._ended = True
         self._markers.stop()
         for timer in self._timers.values():
@@ -82,7 +82,7 @@ class TransactionShard(Shard):
     # -- requests of clients
 
     def initialize(self, transactional_id: str, timeout_ms: int, expected: Producer | None, then: OnProducer) -> None:
-        """Assign a producer id and epoch. Abort an open transaction first; then the client has to retry."""
+        """Assign a producer id and epoch. If a transaction is open, abort it instead: the client has to retry."""
         transaction = self.transactions.get(transactional_id)
         try:
             if transaction is None:
@@ -107,7 +107,7 @@ class TransactionShard(Shard):
             self._change(transaction, then)
 
     def verify(self, transactional_id: str, producer: Producer, keys: Iterable[Key]) -> dict[Key, ErrorCode]:
-        """Return NONE or an error for each partition, by whether the transaction has it. Raises ApiError."""
+        """Return NONE for each partition that is part of the transaction, else an error. Raises ApiError."""
         return self._require(transactional_id).verify(producer, keys)
 
     def add(self, transactional_id: str, producer: Producer, keys: Iterable[Key], version: int, then: Then) -> None:
@@ -124,7 +124,7 @@ class TransactionShard(Shard):
             self._change(transaction, then)
 
     def finish(self, transactional_id: str, producer: Producer, commits: bool, version: int, then: OnProducer) -> None:
-        """Commit or abort. Call `then` once the decision is in the log; the markers follow."""
+        """Commit or abort. Call `then` once the decision is in the log. The markers are sent after that."""
         try:
             transaction = self._require(transactional_id)
             status = transaction.end(
@@ -142,7 +142,7 @@ class TransactionShard(Shard):
             self._change_producer(transaction, following, then)
 
     def partitions_of(self, transaction: Transaction) -> Iterable[Key]:
-        """Return the transaction's partitions; while it is being ended, those without a marker yet."""
+        """Return the partitions of a transaction: only those without a marker, once markers are being sent."""
         return self._markers.left(transaction)
 
     def _require(self, transactional_id: str) -> Transaction:
@@ -163,7 +163,7 @@ class TransactionShard(Shard):
         self._change(transaction, lambda error: then(error, producer if error is ErrorCode.none else NOBODY))
 
     def _change(self, transaction: Transaction, then: Then) -> None:
-        """Write the pending state to the log, then apply it."""
+        """Write the pending state to the log. Then apply it, or discard it if the write failed."""
         pending = transaction.pending
         assert pending is not None
 
@@ -216,7 +216,7 @@ class TransactionShard(Shard):
         self._timers[transaction.id] = self.broker.timer.call_later(delay, do, transaction)
 
     def _time_out(self, transaction: Transaction) -> None:
-        """Abort the transaction. If a change is pending, the timer restarts when it completes."""
+        """Abort the transaction. If a change is pending, the timer restarts when the change completes."""
         if not self._ended:
             self._fence(transaction, self._spare_id(transaction), lambda _: None)
 

@@ -1,8 +1,8 @@
 """The state machine of one transactional id: its transitions and epochs. No I/O, no clock.
 
-A change has two steps. A method checks `now`, then raises ApiError or returns the next `Status` and sets it as
-`pending`: until it is replicated, nothing else may change. Then `apply` makes it current; `discard` drops it if the
-write failed.
+A change has two steps. First a method checks the status `now`, then raises ApiError or returns the next `Status` and
+sets it as `pending`: until the pending status is replicated, nothing else may change. Then `apply` makes it current, or
+`discard` drops it if the write failed.
 
 The producer's epoch is bumped
 * by InitProducerId, to fence the previous producer of the id;
@@ -32,7 +32,7 @@ _LAST_EPOCH = 32_766  # Kafka reserves 32767 for fencing
 
 
 class State(Enum):
-    """The states, named as in DescribeTransactions. `number` is their code in records."""
+    """The state of a transactional id: `shown` is its name in DescribeTransactions, `number` its code in records."""
 
     EMPTY = "Empty", 0
     ONGOING = "Ongoing", 1
@@ -55,7 +55,7 @@ _IDLE = (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
 
 
 class Status(NamedTuple):
-    """The state of a transactional id, as in its record, and `last_epoch`, which is not in the record."""
+    """The fields of a transactional id's record, and `last_epoch`, which is not in the record."""
 
     producer_id: int
     epoch: int
@@ -67,7 +67,7 @@ class Status(NamedTuple):
     version: int = 0
     """The client's transaction version."""
     last_epoch: int = NO_EPOCH
-    """The producer's previous epoch, to recognise a retry."""
+    """The producer's previous epoch, by which a retried request is recognised."""
     previous_id: int = NO_PRODUCER
     next_id: int = NO_PRODUCER
     """The producer id to use after this transaction, if the current one has no epochs left."""
@@ -99,7 +99,7 @@ class Producer(NamedTuple):
 
 
 class Transaction:
-    """One transactional id."""
+    """One transactional id: its status `now`, and the `pending` status of a change, if any."""
 
     __slots__ = ("id", "now", "pending")
 
@@ -111,23 +111,23 @@ class Transaction:
     # -- a change in two steps
 
     def apply(self) -> None:
-        """Make the pending state current. Call once it is replicated."""
+        """Make the pending status current. Call this once it is replicated."""
         assert self.pending is not None
         self.now, self.pending = self.pending, None
 
     def discard(self) -> None:
-        """Drop the pending state. Call if it could not be written."""
+        """Drop the pending status. Call this if it could not be written."""
         self.pending = None
 
     def _next(self, status: Status) -> Status:
-        """Set the pending state, with the current producer id as the previous one, as in Kafka."""
+        """Set and return the pending status. Its `previous_id` is the current producer id, as in Kafka."""
         self.pending = status._replace(previous_id=self.now.producer_id)
         return self.pending
 
     # -- transitions
 
     def initialize(self, timeout_ms: int, expected: Producer | None, new_id: int, now_ms: int) -> Status | None:
-        """Assign an epoch to a new producer, or to one that recovers from an error and sends its id (KIP-360).
+        """Assign an epoch to a new producer, or to the `expected` producer, which recovers from an error (KIP-360).
 
         `new_id` is used if this producer id has no epochs left. Return None if a transaction is open, which `fence` has
         to abort first. Raises ApiError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED.
@@ -164,14 +164,14 @@ class Transaction:
         )
 
     def verify(self, producer: Producer, keys: Iterable[Key]) -> dict[Key, ErrorCode]:
-        """Return NONE or an error for each partition, by whether the transaction has it. Raises ApiError."""
+        """Return NONE for each partition that is part of the transaction, else an error. Raises ApiError."""
         self._check_producer(producer)
         if self.now.state in ENDING:
             raise ApiError(ErrorCode.concurrent_transactions)
         return {key: ErrorCode.none if key in self.now.partitions else ErrorCode.transaction_abortable for key in keys}
 
     def add(self, producer: Producer, keys: Iterable[Key], version: int, now_ms: int) -> Status | None:
-        """Add partitions; begin a transaction if none is open. Return None if it has them all. Raises ApiError."""
+        """Add partitions, and begin a transaction if none is open. Return None if nothing changes. Raises ApiError."""
         now = self.now
         self._check_not_pending()
         self._check_producer(producer)
@@ -194,7 +194,7 @@ class Transaction:
             raise ApiError(ErrorCode.producer_fenced)
 
     def end(self, producer: Producer, *, commits: bool, version: int, new_id: int, now_ms: int) -> Status | None:
-        """Commit or abort. Return None for a retry of a completed request. Raises ApiError.
+        """Commit or abort the transaction. Return None for a retry of a completed request. Raises ApiError.
 
         `version` is the client's transaction version; `new_id` is used if this producer id has no epochs left.
         """
@@ -216,7 +216,7 @@ class Transaction:
             raise ApiError(ErrorCode.concurrent_transactions)
 
     def _end_and_bump(self, producer: Producer, commits: bool, version: int, new_id: int, now_ms: int) -> Status | None:
-        """End a transaction of version 2. A request with the current epoch is new; with the previous one, a retry."""
+        """End a transaction of version 2. A request with the previous epoch is a retry, with the current epoch new."""
         self._check_not_pending()
         now = self.now
         is_retry_with_new_id = producer.id == now.previous_id and producer.epoch == _LAST_EPOCH and now.epoch == 0
@@ -239,12 +239,12 @@ class Transaction:
         raise ApiError(ErrorCode.invalid_txn_state)
 
     def fence(self, new_id: int, now_ms: int) -> Status | None:
-        """Abort the open transaction with a new epoch, unknown to its producer.
+        """Abort the open transaction with a new epoch that its producer does not know.
 
         Return None if no transaction is open, or while a change is pending.
 
-        `new_id` is used if this producer id has no epochs left: it gets epoch 0 when the abort completes, as after
-        every transaction, so the new producer starts with epoch 1.
+        If this producer id has no epochs left, `new_id` with epoch 0 replaces it when the abort completes, as after
+        every transaction. So the new producer starts with epoch 1.
         """
         if self.pending is not None or self.now.state is not State.ONGOING:
             return None
@@ -263,19 +263,19 @@ class Transaction:
         return self._next(following)
 
     def complete(self, now_ms: int) -> Status:
-        """Return the completed state. Call when all partitions have their markers."""
+        """Set and return the completed status as pending. Call this when all partitions have their markers."""
         now = self.now
         completed = now._replace(
             state=State.COMPLETE_COMMIT if now.commits else State.COMPLETE_ABORT, partitions=frozenset(),
             updated_ms=now_ms,
         )  # fmt: skip
         if now.next_id != NO_PRODUCER:
-            # `last_epoch` stays the last one that a client got, which is not that of the markers.
+            # `last_epoch` stays the last epoch that a client got. The epoch of the markers is another.
             completed = completed._replace(producer_id=now.next_id, next_id=NO_PRODUCER, epoch=0)
         return self._next(completed)
 
     def expire(self, now_ms: int) -> bool:
-        """Mark the id as expired and return True, unless a transaction is open or a change is pending."""
+        """Set the pending status to DEAD and return True. Return False if a transaction is open or a change pending."""
         if self.pending is not None or self.now.state not in _IDLE:
             return False
         self._next(self.now._replace(state=State.DEAD, updated_ms=now_ms))

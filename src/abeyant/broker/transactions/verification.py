@@ -24,16 +24,16 @@ class VerificationRequest(NamedTuple):
     producer_epoch: int
     keys: Sequence[Key]
     adds: bool
-    """Whether to add partitions that are not part of it, as clients of transaction.version 2 expect."""
+    """Whether to add partitions that the transaction lacks, as clients of transaction.version 2 expect."""
     knows_abortable: bool
-    """Whether the client knows TRANSACTION_ABORTABLE."""
+    """Whether the client knows the error TRANSACTION_ABORTABLE."""
 
 
 def verify(broker: Broker, request: VerificationRequest, then: Then) -> None:
-    """Send the request to the coordinator. Call `then` once with an error, or NONE, for each partition.
+    """Send the request to the coordinator. Call `then` once with NONE or an error for each partition.
 
     CONCURRENT_TRANSACTIONS is common right after a commit. If the request adds partitions, it is retried for
-    `add.partitions.to.txn.retry.backoff.max.ms`, as clients leave that to the broker.
+    `add.partitions.to.txn.retry.backoff.max.ms`, as clients leave this retry to the broker.
     """
     settings = broker.cluster.settings
     deadline = broker.now() + settings["add.partitions.to.txn.retry.backoff.max.ms"] / 1000
@@ -86,7 +86,7 @@ def _errors(request: VerificationRequest, response: Any) -> dict[Key, ErrorCode]
 
 
 def _client_error(request: VerificationRequest, error: ErrorCode) -> ErrorCode:
-    """Return the error code for producers."""
+    """Translate the coordinator's error into the error for the producer."""
     if error is ErrorCode.producer_fenced:
         return ErrorCode.invalid_producer_epoch
     if error is ErrorCode.transaction_abortable and not request.knows_abortable:

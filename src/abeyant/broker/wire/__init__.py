@@ -1,1 +1,1 @@
-"""Bytes and messages: framing, headers, API versions, and kio's schemas behind one layer. Independent of topics."""
+"""The wire protocol: framing, headers, API versions, and messages by kio's schemas. It knows nothing of topics."""

@@ -1,10 +1,10 @@
-"""The registry of supported APIs and their versions: Kafka 4's, as far as kio has them.
+"""The registry of supported APIs and their versions: those of Kafka 4 that kio has schemas for.
 
-The file of `broker.requests` with the API's name handles it; the first request imports it. It defines
-    `handle(call)`                     respond, now or later
+The module of `broker.requests` with an API's name handles the API. The first request imports the module, which defines
+    `handle(call)`                     respond to a request, now or later
     `error_response(request, error)`   return the response with this error for everything in the request; only needed
                                        if setting `error_code` is not enough
-    `FILL`                             optional: kio class -> defaults of fields that a version lacks (see schema.py)
+    `FILL`                             optional: kio class -> defaults of fields that older versions lack (schema.py)
 
 ApiVersions advertises only this list. A request for another API closes the connection, as in Kafka.
 """
@@ -18,7 +18,7 @@ from abeyant.broker.wire.schema import Codec, ErrorCode, Message
 
 
 class Api:
-    """One API: its key, its name as Kafka writes it, its versions and its module of `broker.requests`."""
+    """One API: its key, its name in Kafka's spelling, its versions, and its module of `broker.requests`."""
 
     __slots__ = ("_codecs", "_module", "highest", "key", "lowest", "module_name", "name")
 
@@ -45,7 +45,7 @@ class Api:
         return response
 
     def codec(self, version: int) -> Codec:
-        """Return the codec of a version between `lowest` and `highest`. The first call makes it."""
+        """Return the codec of a version between `lowest` and `highest`. The first call creates the codec."""
         codec = self._codecs.get(version)
         if codec is None:  # clusters in two threads may both make one; either is fine
             codec = self._codecs[version] = Codec(self.key, version, getattr(self.module, "FILL", {}))

@@ -3,8 +3,8 @@
 kio (0.6) allocates memory for as many elements as an array announces, before it reads the first one. Five bytes can
 announce 34 billion; if the allocation fails, kio ends the process with all brokers in it. So each request is walked
 first: lengths and counts are read, and nothing is allocated. Every element has at least one byte, so an array may
-announce at most as many as there are bytes left (K9). The walk also rejects null arrays that Kafka does not allow, and
-kio does.
+announce at most as many elements as bytes are left (law K9). The walk also rejects null arrays where Kafka does not
+allow null, but kio does.
 
 The walk is O(fields): some microseconds for a request of one partition.
 """
@@ -18,7 +18,10 @@ from types import NoneType
 from typing import Any, get_args, get_origin
 
 Walk = Callable[[memoryview, int], int]
-"""Takes the position where a value begins, and returns where it ends. Raises ValueError, IndexError or struct.error."""
+"""A function that takes a frame and the position at which a value begins, and returns the position at which it ends.
+
+Raises ValueError, IndexError or struct.error.
+"""
 
 _INT16 = Struct(">h").unpack_from
 _INT32 = Struct(">i").unpack_from
@@ -36,12 +39,12 @@ def checked_reader(
     read: Callable[[memoryview, int], tuple[Any, int]],
     fits: Callable[[memoryview, int], bool] | None = None,
 ) -> Callable[[memoryview, int], Any]:
-    """Return a function that walks a request in a frame, then reads it with `read`, kio's reader.
+    """Return a function that walks a request in a frame, then reads the request with `read`, kio's reader.
 
-    It skips the walk if `fits`, a quicker check of the most common form, returns True.
+    `fits` is a quicker check of the most common form of request; if it returns True, the walk is skipped.
 
     The function raises ValueError, or what kio raises, for an invalid request. It ignores trailing bytes, as Kafka
-    does: librdkafka 2.15 appends three to some Metadata requests.
+    does: librdkafka 2.15 appends three bytes to some Metadata requests.
     """
     walk = walker(entity)
 
@@ -51,14 +54,14 @@ def checked_reader(
         except (IndexError, error):
             end = len(frame) + 1
         if end > len(frame):
-            raise ValueError(f"its {len(frame)} bytes are too few")
+            raise ValueError(f"the request ends early: it has only {len(frame)} bytes")
         return read(frame, start)[0]
 
     return read_checked
 
 
 def walker(entity: Any) -> Walk:
-    """Return a function that walks one of kio's entities. Raises ValueError for an unknown type."""
+    """Return the `Walk` of one of kio's classes. Raises ValueError if the type of a field is unknown."""
     flexible: bool = entity.__flexible__
     steps: list[tuple[int, Walk]] = []  # (bytes to skip, walk of the field after them)
     tagged: dict[int, Walk] = {}
@@ -112,7 +115,7 @@ def _primitive(field: Any, flexible: bool) -> int | Walk:
     if name in _SIZES:
         return _SIZES[name]
     if name not in ("string", "bytes", "records"):
-        raise ValueError(f"{field.name} has the type {name}, whose size is unknown: add it to _SIZES")
+        raise ValueError(f"the field {field.name} has the type {name} of unknown size: add the type to _SIZES")
     if flexible:
         return _compact_string if name == "string" else _compact
     return _string if name == "string" else _bytes
@@ -127,7 +130,7 @@ def _compact(data: memoryview, position: int) -> int:
 
 
 def _compact_string(data: memoryview, position: int) -> int:
-    """Walk a compact string. Kafka limits it to the length that older versions allow."""
+    """Walk a compact string. As in Kafka, its length is limited to what older versions of the protocol allow."""
     size = data[position]
     if size < _LONG:
         return position + (size or 1)
@@ -164,10 +167,12 @@ def _array(field: Any, kind: Any, flexible: bool, *, nullable: bool) -> Walk:
             (count,) = _INT32(data, position)
             position += 4
         if count < 0 and not (nullable and count == -1):
-            raise ValueError(f"its array {name} announces {count:,} elements")
+            raise ValueError(f"the request's array {name} announces {count:,} elements, which is no valid count")
         remaining = len(data) - position
         if count > remaining:
-            raise ValueError(f"its array {name} announces {count:,} elements, and only {remaining:,} bytes are left")
+            raise ValueError(
+                f"the request's array {name} announces {count:,} elements, but only {remaining:,} bytes are left"
+            )
         if isinstance(element, int):
             return position + element * max(count, 0)
         for _ in range(count):
@@ -187,7 +192,7 @@ def _tags(walks: dict[int, Walk]) -> Walk:
             size, position = _varint(data, position)
             end = position + size
             if end > len(data):
-                raise ValueError(f"its tag {tag} announces {size:,} bytes, more than are left")
+                raise ValueError(f"the request's tagged field {tag} announces {size:,} bytes, more than are left")
             if tag in walks:
                 walks[tag](data, position)
             position = end
@@ -197,7 +202,7 @@ def _tags(walks: dict[int, Walk]) -> Walk:
 
 
 def _varint(data: memoryview, position: int) -> tuple[int, int]:
-    """Return an unsigned varint and its end position."""
+    """Return the unsigned varint at `position`, and the position after the varint."""
     value = data[position]
     if value < _LONG:
         return value, position + 1

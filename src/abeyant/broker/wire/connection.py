@@ -1,15 +1,15 @@
-"""One connection: frames in, frames out, one request at a time.
+"""One connection of a client: split the received bytes into requests, and handle one request at a time.
 
 Ground rules
 ------------
 * All connections of a cluster receive into one buffer (`Staging`), which is filled and emptied within one callback of
   the loop: an idle connection has no buffer. An incomplete frame moves to a buffer of its own, which grows with the
-  bytes received: announcing a gigabyte allocates none (K9).
+  bytes received: a frame that announces a gigabyte does not allocate a gigabyte (law K9).
 * The frame given to `receive` is a view of the buffer, valid until `receive` returns: copy it to keep it.
-* While a request is being handled (`_busy`), or the client is a slow reader (`_choked`), nothing is parsed. What was
-  read meanwhile, at most one staging buffer, waits in `_backlog`; the rest waits in the socket. So responses leave in
-  the order of requests (K10), and a slow reader holds up only one response.
-* The loop starts the next request, never `answer`, which is often called while another connection is being handled.
+* While a request is being handled (`_busy`), or the client is a slow reader (`_choked`), nothing is parsed. Bytes that
+  were read meanwhile, at most one staging buffer, wait in `_backlog`; the rest waits in the socket. So responses leave
+  in the order of requests (law K10), and a slow reader holds up only one response.
+* The event loop starts the next request. `answer` does not, as it is often called while another connection is handled.
 * Fairness: each turn of the loop handles only a few requests of one connection.
 """
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 _LENGTH = Struct(">i")
 _STAGING = 256 * 1024
 # The first bytes of other protocols. Read as a length, they are hundreds of megabytes.
-_OTHERS = {b"\x16\x03": "TLS, which this listener does not", b"GET ": "HTTP", b"POST": "HTTP", b"HEAD": "HTTP"}
+_OTHERS = {b"\x16\x03": "TLS, which this listener does not speak", b"GET ": "HTTP", b"POST": "HTTP", b"HEAD": "HTTP"}
 _REQUESTS = 16  # of one connection in a turn of the loop: about a millisecond
 
 
 class Receiver(Protocol):
-    """Handles the requests of connections: a broker."""
+    """The owner of connections, which handles their requests: a broker."""
 
     def connected(self, connection: Connection) -> None:
         """Register a new connection."""
@@ -55,7 +55,7 @@ class Staging:
         self._readable = self.writable.toreadonly()
 
     def first(self, count: int) -> memoryview:
-        """Return the first `count` bytes."""
+        """Return a read-only view of the first `count` bytes."""
         return self._readable[:count]
 
 
@@ -69,7 +69,7 @@ class Connection(asyncio.BufferedProtocol):
     )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop, receiver: Receiver, staging: Staging, max_request: int) -> None:
-        """`max_request` in bytes: a longer request closes the connection."""
+        """Create a connection, not yet connected. A request of more than `max_request` bytes will close it."""
         self._loop = loop
         self._receiver = receiver
         self._staging = staging
@@ -95,11 +95,11 @@ class Connection(asyncio.BufferedProtocol):
     # -- for the broker
 
     def answer(self, parts: list[bytes], *, mute: bool = False) -> bool:
-        """Send a response, prefixed with its length, and go on to the next request. Send nothing without parts.
+        """Send a response, prefixed with its length, and go on to the next request. If `parts` is empty, send nothing.
 
         Return False if the connection is closed.
 
-        With `mute`, go on only after `unmute`.
+        With `mute`, go on to the next request only after `unmute`.
         """
         transport = self._transport
         if transport is None or transport.is_closing():
@@ -112,7 +112,7 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def authenticated(self, session: SaslSession) -> None:
-        """Handle further requests as those of this session's user."""
+        """Handle all further requests in the name of this session's user."""
         self.login, self.session, self.user = None, session, session.user
 
     def unmute(self) -> None:
@@ -122,14 +122,14 @@ class Connection(asyncio.BufferedProtocol):
             self._go_on_soon()
 
     def close(self, why: str = "") -> None:
-        """Close once everything written is sent. Log `why` unless it is empty."""
+        """Close the connection once all written bytes are sent. Log the reason `why` unless it is empty."""
         if why:
             logger("broker").warning("connection of %s closed: %s", self.peer, why)
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once and discard unsent bytes."""
+        """Close the connection at once and discard unsent bytes."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -240,7 +240,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frame[: self._filled] = first
 
     def _size_of(self, head: memoryview | bytearray) -> int:
-        """Return a frame's size, length field included. Close the connection and return 0 if it is invalid."""
+        """Return a frame's size, length field included. If the size is invalid, close the connection and return 0."""
         size: int = _LENGTH.unpack_from(head)[0]
         limit, setting = self._max_request, "socket.request.max.bytes"
         if self.login is not None and 0 <= self.login.largest < limit:
@@ -251,7 +251,7 @@ class Connection(asyncio.BufferedProtocol):
         self._busy = True  # read no more
         guesses = [protocol for prefix, protocol in _OTHERS.items() if bytes(head).startswith(prefix)]
         seems = f": it seems to speak {guesses[0]}" if guesses else ""
-        self.close(f"it announced a request of {size} bytes; {setting} is {limit}{seems}")
+        self.close(f"the client announced a request of {size} bytes; {setting} is {limit}{seems}")
         return 0
 
     def _pause(self) -> None:
@@ -260,7 +260,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _go_on_soon(self) -> None:
-        """Schedule `_go_on` for the loop's next turn, unless it is scheduled."""
+        """Schedule `_go_on` for the loop's next turn, unless it is already scheduled."""
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._go_on)

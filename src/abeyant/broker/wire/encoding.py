@@ -1,6 +1,6 @@
 """Encode a response by the fields of kio's class for its version, into the same bytes as kio's own writer.
 
-A field that the object lacks is written with its default, as in Kafka's generated classes.
+A field that the response object lacks is written with its default, as in Kafka's generated classes.
 
 kio (0.6) writes field by field in Python and checks each value's type: some 130 calls for the response to a produce of
 one partition, which takes longer than the rest of acks=all. Here each class is inspected once, and adjacent numbers are
@@ -21,7 +21,10 @@ from uuid import UUID
 
 Append = Callable[[bytes], object]
 Encode = Callable[[Append, Any], object]
-"""Appends a value's bytes in parts. For a value of the wrong type or size it raises what `struct` or the value does."""
+"""A function that appends a value's bytes, in parts.
+
+For a value of the wrong type or size it raises what `struct` or the value's methods raise.
+"""
 
 _INT16 = Struct(">h").pack
 _INT32 = Struct(">i").pack
@@ -38,7 +41,7 @@ _SMALL = [bytes([number]) for number in range(128)]  # numbers of one byte
 
 
 def encoder(entity: Any) -> Encode:
-    """Return a function that writes one of kio's entities from any object with its fields."""
+    """Return a function that writes any object that has the fields of `entity`, one of kio's classes."""
     flexible: bool = entity.__flexible__
     steps: list[tuple[Callable[[Any], Any], Encode]] = []  # (getter, encoder) of each field or run
     last: Encode | None = None  # writes the tagged fields
@@ -82,7 +85,7 @@ def _with_defaults(message: Any, entity: Any) -> Any:
 
 @cache
 def defaults(entity: Any) -> dict[str, Any]:
-    """Return the fields' defaults: the schema's, else 0, "" or empty, as in Kafka's generated classes."""
+    """Return the default of each field: the schema's default, else 0, "" or empty, as in Kafka's generated classes."""
     return {field.name: _default(field) for field in fields(entity) if not is_dataclass(field.type)}
 
 
@@ -107,7 +110,7 @@ def _items(field: Field[Any]) -> Any:
 
 
 def _run(run: list[Field[Any]]) -> tuple[Callable[[Any], Any], Encode]:
-    """Return the getter of a run of numbers, and the encoder that packs them in one call."""
+    """Return a getter of adjacent number fields, and an encoder that packs the numbers in one call."""
     kinds = [field.metadata["kafka_type"] for field in run]
     pack = Struct(">" + "".join(map(_NUMBERS.__getitem__, kinds))).pack
     converted = [(index, _CONVERTERS[kind]) for index, kind in enumerate(kinds) if kind in _CONVERTERS]
@@ -133,7 +136,7 @@ def _milliseconds(time: timedelta) -> int:
 
 
 def moment(time: datetime | int | None) -> int:
-    """Return a time in milliseconds, or -1 for None."""
+    """Return a time in milliseconds since 1970, or -1 for None. An integer already is in milliseconds."""
     if isinstance(time, datetime):
         return round(time.timestamp() * 1000)
     return -1 if time is None else time  # already in ms, as `datetime` ends with the year 9999
@@ -165,7 +168,7 @@ def _primitive(field: Field[Any], flexible: bool) -> Encode:
         pack, convert = Struct(">" + _NUMBERS[name]).pack, _CONVERTERS.get(name, _itself)
         return lambda append, number: append(pack(convert(number)))
     if name not in ("string", "bytes", "records"):
-        raise ValueError(f"{field.name} has the type {name}, which cannot be written")
+        raise ValueError(f"the field {field.name} has the type {name}, which this encoder cannot write")
     is_string = name == "string"
     write = (_compact_string if is_string else _compact_bytes) if flexible else _string if is_string else _bytes
     if NoneType not in get_args(field.type) or _items(field) is not None:
@@ -223,7 +226,7 @@ def _no_tags(append: Append, _: Any) -> None:
 
 
 def _tags(tagged: list[Field[Any]]) -> Encode:
-    """Return the encoder of tagged fields (KIP-482). It writes those that differ from their defaults, in tag order."""
+    """Return the encoder of tagged fields (KIP-482). It omits fields that have their defaults; the order is by tag."""
     steps = [
         (field.metadata["tag"], field.name, field.default, _field(field, flexible=True))
         for field in sorted(tagged, key=lambda field: field.metadata["tag"])

@@ -1,7 +1,7 @@
-"""Messages as JSON, as in Kafka's request log: the protocol's field names, and only the size of records.
+"""Convert messages to JSON as in Kafka's request log: with the protocol's field names, and only the size of records.
 
-Follows Kafka's generated `JsonConverter` classes: kio's `max_wait` becomes `maxWaitMs`, an id 22 characters of base64,
-and a tagged field with its default is omitted.
+The form is that of Kafka's generated `JsonConverter` classes: kio's `max_wait` becomes `maxWaitMs`, an id becomes 22
+characters of base64, and a tagged field with its default is omitted.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class _Field(typing.NamedTuple):
 
 
 def json_form(entity: type, message: object) -> dict[str, Any]:
-    """Return `message` as a dict with the fields of kio's class `entity`, and defaults for those that it lacks.
+    """Return `message` as a dict with the fields of kio's class `entity`, and defaults for fields that it lacks.
 
-    `message` may be any object with those attributes. O(its size).
+    `message` may be an object of any class. O(size of the message).
     """
     form: dict[str, Any] = {}
     for field in _fields(entity):
@@ -77,7 +77,7 @@ def _converter(kind: str, hint: Any) -> Callable[[Any], Any]:
 
 
 def _nested(hint: Any) -> type | None:
-    """Return the entity class of a field or of its elements; None for a primitive."""
+    """Return kio's class of a field or of its elements; None for a primitive type. `hint` is the field's type."""
     if dataclasses.is_dataclass(hint):
         return typing.cast("type", hint)
     return next((entity for part in typing.get_args(hint) if (entity := _nested(part)) is not None), None)
@@ -96,7 +96,7 @@ def _span(value: timedelta | None) -> int:
 
 
 def _id(value: uuid.UUID | None) -> str:
-    """Return a topic id as Kafka shows it: 22 characters."""
+    """Return a topic id in the form in which Kafka shows ids: 22 characters of base64."""
     return _NO_ID if value is None else base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
 
 

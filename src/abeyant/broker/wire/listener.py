@@ -1,7 +1,7 @@
 """A broker's listening socket, which accepts clients until it is closed.
 
-It replaces asyncio's `Server`, which on Python 3.11 leaves a client that connects in the turn of its close with a
-connection that is neither served nor closed.
+It replaces asyncio's `Server`: on Python 3.11, if a client connects in the turn of the loop in which the `Server` is
+closed, the client's connection is neither served nor closed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Listener:
         now: Callable[[], float],
         tls: ssl.SSLContext | None,
     ) -> None:
-        """Listen on `port`, or on a free one for 0. `connection` makes a client's protocol; `now` returns seconds.
+        """Listen on `port` (0: any free port). `connection` creates a client's protocol; `now` returns seconds.
 
         Raises OSError.
         """
@@ -69,7 +69,7 @@ class Listener:
                     client.shutdown(socket.SHUT_RDWR)
 
     def check_room(self) -> None:
-        """Accept clients again if there is room. Call after a connection ended or the limit changed."""
+        """Accept clients again if `max.connections` allows. Call after a connection ended or the limit changed."""
         if self._full and not self._quotas.full:
             self._full = False
             self._go_on()
@@ -107,7 +107,7 @@ class Listener:
             self._go_on()
 
     def _admit(self, client: socket.socket, address: str) -> None:
-        """Serve a client, or close it if its address has too many connections, or makes too many per second."""
+        """Serve a client, or close it if its address has too many connections, or opens too many per second."""
         if delay := self._quotas.delay_of(address, self._now()):
             self._throttled.add(client)
             self._timer.call_later(delay, self._close_throttled, client)
@@ -134,7 +134,7 @@ class Listener:
             self._quotas.leave(connection)
             self.check_room()
             if not self._closed:
-                left = "it closed the connection during the TLS handshake: does it trust the certificate?"
+                left = "the client left during the TLS handshake: does it trust the broker's certificate?"
                 why = str(error) or (left if self.tls is not None else type(error).__name__)
                 logger("broker").warning("port %d refuses a client: %s", self.port, why)
 

@@ -1,8 +1,8 @@
 """Limits of a broker's connections: in total, per address, per second. Kafka: `ConnectionQuotas`.
 
-At `max.connections` a broker stops accepting until one ends; beyond `max.connections.per.ip` it closes the client;
-above `max.connection.creation.rate` it delays the connection and all after it; above the quota
-`connection_creation_rate` of an address it closes the client, after a delay. All may change at any time.
+At `max.connections` a broker stops accepting until a connection ends. Beyond `max.connections.per.ip` it closes a new
+connection. Above `max.connection.creation.rate` it delays a new connection and all later ones. Above the quota
+`connection_creation_rate` of an address it closes a new connection after a delay. All limits may change at any time.
 Brokers of a cluster have no connections to one another, so only clients count.
 """
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class ConnectionQuotas:
-    """Counts one broker's connections, from when they are accepted. Use from the loop's thread only."""
+    """The count of one broker's accepted connections, and their limits. Use from the loop's thread only."""
 
     def __init__(self, settings: Settings, listener: str, broker: int, quota: Callable[[str], float | None]) -> None:
         """Start without connections. `listener` is the name of the broker's only listener.
 
-        `quota` returns how many connections per second an address may make; None for any number.
+        `quota` returns how many connections per second an address may open; None for no limit.
         """
         self._settings = settings
         self._listener = listener
@@ -49,32 +49,32 @@ class ConnectionQuotas:
 
     @property
     def excess(self) -> int:
-        """Return by how many connections the broker exceeds its limit, which may have changed."""
+        """Return how many connections there are above the broker's `max.connections`; negative if there are fewer."""
         most: int = self._settings.value("max.connections", self._broker)
         return len(self._addresses) - most
 
     def _limit(self, name: str) -> int:
-        """Return the lower of the listener's limit and the broker's."""
+        """Return the setting `name` of the listener or of the broker, whichever is lower."""
         of_listener: int = self._settings.of_listener(name, self._listener, self._broker)
         of_broker: int = self._settings.value(name, self._broker)
         return min(of_listener, of_broker)
 
     def refusal(self, address: str) -> str:
-        """Return why to refuse a client from this address; "" to accept it. O(1)."""
+        """Return the reason to refuse a client from this address; "" to accept the client. O(1)."""
         of_all: int = self._settings.value("max.connections.per.ip", self._broker)
         others = overrides(self._settings.value("max.connections.per.ip.overrides", self._broker))
         limit = others.get(address, of_all)
         if self._by_address[address] < limit:
             return ""
-        return f"{address} has {limit} connections already, its limit by max.connections.per.ip"
+        return f"{address} already has {limit} connections, its limit by max.connections.per.ip"
 
     def delay(self, now: float) -> float:
-        """Count a connection at `now`. Return by how many seconds to delay it and all after it."""
+        """Count a new connection at `now`, in seconds. Return by how many seconds to delay it and all later ones."""
         self._rate.record(now, 1)
         return min(self._rate.excess(now, self._limit("max.connection.creation.rate")), self._window)
 
     def delay_of(self, address: str, now: float) -> float:
-        """Count a connection of an address. Return after how many seconds to close it; 0.0 to accept it."""
+        """Count a new connection from an address. Return after how many seconds to close it; 0.0 to accept it."""
         limit = self._quota(address)
         if limit is None:
             return 0.0
@@ -86,7 +86,7 @@ class ConnectionQuotas:
         return seconds
 
     def enter(self, connection: Connection, address: str) -> None:
-        """Count a connection, until `leave`."""
+        """Count a connection from `address` until `leave` is called."""
         self._addresses[connection] = address
         self._by_address[address] += 1
 

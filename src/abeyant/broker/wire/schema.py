@@ -1,13 +1,13 @@
-"""kio's messages without their versions, so that one handler serves all versions of its API.
+"""Wrap kio's messages so that handlers need not know versions: one handler serves all versions of its API.
 
 kio has one class per message and version. Here
-* a *request* is an instance of kio's class. Fields that its version lacks are set on that class (`fill`) when the
+* a *request* is an instance of kio's class. Fields that its version lacks are set on the class (`fill`) when the
   version is first used, so that reading a field is plain attribute access and no message is copied;
 * a *response* is a `Message` with the fields of all versions. The encoder of a version writes the fields that the
   version has, and defaults for those that are not set, as in Kafka's generated classes.
 
 Where `hypothesis` is installed, kio imports it to register strategies that the broker does not use, which takes a
-quarter of a second. So it is hidden from kio, unless it is already imported.
+quarter of a second. So `hypothesis` is hidden from kio, unless it is already imported.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ NO_TIME = timedelta(0)
 
 
 class Message(SimpleNamespace):
-    """A response or a part of one, with the fields of all versions."""
+    """A response, or an entity in a response, with the fields of all versions."""
 
     error_code: Any = ErrorCode.none
     throttle_time: Any = NO_TIME  # unless a quota or a fault throttles the client
@@ -61,7 +61,7 @@ class Message(SimpleNamespace):
 
 
 class Codec:
-    """Reads the requests and writes the responses of one API in one version."""
+    """The reader of requests and the writer of responses for one version of an API."""
 
     __slots__ = (
         "read_header",

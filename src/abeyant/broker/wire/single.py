@@ -1,9 +1,9 @@
 """A fast path for Produce and Fetch of a single partition, the form that nearly all clients send.
 
-In general a request is walked field by field (`bounds.py`), and a response is written field by field (`encoding.py`):
-some twenty and forty calls of Python functions. Here one function checks a request's lengths, and one packs a whole
-response. Both are for versions with compact strings, from Produce 9 and Fetch 12 on. Any other form takes the general
-path, with which tests compare this one.
+In general a request is walked field by field (`bounds.py`), and a response is written field by field (`encoding.py`).
+That takes some twenty and forty calls of Python functions. Here one function checks a request's lengths, and one packs
+a whole response. Both are for versions with compact strings, from Produce 9 and Fetch 12 on. Any other form takes the
+general path. Tests compare the two paths.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from abeyant.broker.wire.encoding import varint
 PRODUCE: Final = 0
 FETCH: Final = 1
 PRODUCE_SINCE: Final = 9
-"""The version of Produce from which requests and responses can be read and written here."""
+"""The lowest version of Produce for which this module checks requests and writes responses."""
 FETCH_SINCE: Final = 12
-"""The version of Fetch from which requests and responses can be read and written here."""
+"""The lowest version of Fetch for which this module checks requests and writes responses."""
 
 _IDS_SINCE: Final = 13  # topic ids in place of names, in both APIs
 _WITHOUT_REPLICA: Final = 15  # Fetch: the replica id is a tagged field from here on
@@ -33,14 +33,14 @@ _FETCH_HEAD = Struct(">iBihiB").pack
 _FETCH_PARTITION = Struct(">BihqqqBi").pack
 
 Fits = Callable[[memoryview, int], bool]
-"""A check that a request, at a position in a frame, has the expected form with all lengths within the frame.
+"""A function that checks whether a request, at a position in a frame, is of a single partition and within the frame.
 
 False or an IndexError means only that the request needs the general check: it may still be valid.
 """
 
 
 def request_fits(key: int, version: int) -> Fits | None:
-    """Return the check for an API's requests; None if they are never of a single partition."""
+    """Return the check for requests of an API in a version; None if this module does not support the version."""
     if key == PRODUCE and version >= PRODUCE_SINCE:
         return _produce_fits(with_ids=version >= _IDS_SINCE)
     if key == FETCH and version >= FETCH_SINCE:
@@ -72,7 +72,7 @@ def _produce_fits(*, with_ids: bool) -> Fits:
 
 
 def _fetch_fits(count: int, *, with_ids: bool) -> Fits:
-    """Return the check for Fetch. The array of topics begins `topics_offset` bytes after the start of the request."""
+    """Return the check for Fetch. The array of topics begins `count` bytes after the start of the request."""
 
     def fits(data: memoryview, position: int) -> bool:
         position += count
@@ -105,7 +105,10 @@ def compact_name(name: str) -> bytes:
 def produce_response(
     correlation_id: int, topic: bytes, index: int, base_offset: int, append_time_ms: int, start_offset: int
 ) -> list[bytes]:
-    """Return the response to a successful append, in parts. `topic` is its compact name, from version 13 on its id."""
+    """Return the response to a successful append, in parts.
+
+    `topic` is the topic's compact name, from version 13 on the topic's id.
+    """
     tail = _PRODUCE_TAIL(2, index, 0, base_offset, append_time_ms, start_offset, 1, 0, 0, 0, 0, 0)
     return [_PRODUCE_HEAD(correlation_id, 0, 2), topic, tail]
 
@@ -120,10 +123,11 @@ def fetch_response(
     *,
     committed: bool,
 ) -> list[bytes]:
-    """Return the response with a partition's records, in parts. `topic` is its compact name, from version 13 on its id.
+    """Return the response with a partition's records, in parts.
 
-    `marks` are high watermark, last stable offset and log start. The list of aborted transactions is empty for a
-    `committed` reader (read_committed), so none may be among its records; for others it is null.
+    `topic` is the topic's compact name, from version 13 on the topic's id. `marks` are high watermark, last stable
+    offset and log start. `committed` (read_committed) sends an empty list of aborted transactions, so `records` must
+    hold no aborted records; otherwise the list is null.
     """
     return [
         _FETCH_HEAD(correlation_id, 0, 0, 0, session, 2),

@@ -26,19 +26,19 @@ class State(Enum):
     """The states of a group, by Kafka's names."""
 
     EMPTY = "Empty"
-    """No members; maybe offsets."""
+    """The group has no members, but may have offsets."""
     PREPARING = "PreparingRebalance"
     """Members are joining."""
     COMPLETING = "CompletingRebalance"
-    """All have joined; the leader is computing the assignment."""
+    """All members have joined; the leader is computing the assignment."""
     STABLE = "Stable"
-    """All have their assignment."""
+    """All members have their assignment."""
     DEAD = "Dead"
     """Deleted, converted to a consumer group, or led by another coordinator."""
 
 
 class ClassicGroup:
-    """One group. `members` are in joining order."""
+    """A group of the classic protocol. `members` are in joining order."""
 
     type = "classic"
 
@@ -47,7 +47,7 @@ class ClassicGroup:
         self.id = group_id
         self.state = State.EMPTY
         self.previous = State.EMPTY
-        self.since_ms = now_ms  # when it entered this state; None if loaded from an old record without it
+        self.since_ms = now_ms  # when the group entered this state; None if loaded from an old record without the time
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
@@ -88,7 +88,7 @@ class ClassicGroup:
 
     @property
     def can_rebalance(self) -> bool:
-        """Return whether a rebalance can start: members are not joining one already, and the group is not dead."""
+        """Return whether a rebalance can start: members are not joining already, and the group is not dead."""
         return self.state in (State.EMPTY, State.COMPLETING, State.STABLE)
 
     @property
@@ -97,19 +97,19 @@ class ClassicGroup:
         return self.protocol_type is None
 
     def is_subscribed(self, topic: str) -> bool:
-        """Return whether a member subscribes to a topic. O(members), whose subscriptions are decoded."""
+        """Return whether a member subscribes to a topic. Decodes the members' subscriptions: O(members)."""
         if self.protocol_type != CONSUMER or self.protocol is None:
             return False
         return any(topic in subscribed_topics(member.metadata(self.protocol)) for member in self.members.values())
 
     def supports(self, protocol_type: str, names: list[str]) -> bool:
-        """Return whether all members support one of these protocols."""
+        """Return whether all members support one of the protocols in `names`."""
         if self.state is State.EMPTY:
             return bool(protocol_type) and bool(names)
         return self.protocol_type == protocol_type and any(self._supported[name] == len(self.members) for name in names)
 
     def require(self, member_id: str, instance_id: str | None) -> Member:
-        """Return a member. Raises ApiError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if it was replaced."""
+        """Return a member. Raises ApiError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a replaced static member."""
         if instance_id is not None:
             current = self.static.get(instance_id)
             if current is None:
@@ -122,7 +122,7 @@ class ClassicGroup:
         return member
 
     def require_current(self, member_id: str, instance_id: str | None, generation: int) -> Member:
-        """Return a member of this generation. Raises ApiError, as `require` does, or with ILLEGAL_GENERATION."""
+        """Return a member. Raises ApiError as `require` does, and ILLEGAL_GENERATION for another generation."""
         if self.state is State.DEAD:
             raise ApiError(ErrorCode.coordinator_not_available)
         member = self.require(member_id, instance_id)
@@ -131,7 +131,7 @@ class ClassicGroup:
         return member
 
     def join_response(self, member: Member, *, leads: bool) -> JoinResponse:
-        """Return the response to a member's JoinGroup; the leader's lists all members."""
+        """Return the response to a member's JoinGroup. The response to the leader lists all members."""
         members = self.members.values() if leads else ()
         return JoinResponse(
             ErrorCode.none, member.id, self.generation, self.protocol_type, self.protocol, self.leader or "",
@@ -149,7 +149,7 @@ class ClassicGroup:
         self.previous, self.state, self.since_ms = self.state, state, now_ms
 
     def add(self, member: Member) -> None:
-        """Add a member. The first becomes the leader."""
+        """Add a member. The first member becomes the leader."""
         if not self.members:
             self.protocol_type = member.protocol_type
         if self.leader is None:
@@ -162,7 +162,7 @@ class ClassicGroup:
         self.awaiting_join += member.joining is not None
 
     def remove(self, member: Member) -> None:
-        """Remove a member. If it led, the oldest remaining member becomes the leader."""
+        """Remove a member. If it was the leader, the oldest remaining member becomes the leader."""
         del self.members[member.id]
         if member.instance_id is not None and self.static.get(member.instance_id) == member.id:
             del self.static[member.instance_id]
@@ -173,7 +173,7 @@ class ClassicGroup:
             self.leader = next(iter(self.members), None)
 
     def replace(self, instance_id: str, new_id: str) -> Member:
-        """Give a static member a new id, after its process restarted. Fence pending requests of the old one."""
+        """Give a static member a new id, after its process restarted. Pending requests get FENCED_INSTANCE_ID."""
         old = self.members[self.static[instance_id]]
         led = self.leader == old.id
         self.answer_join(old, JoinResponse(ErrorCode.fenced_instance_id, old.id))
@@ -186,7 +186,7 @@ class ClassicGroup:
         return old
 
     def await_join(self, member: Member, joining: OnJoin) -> None:
-        """Keep a member's JoinGroup pending. Its earlier pending one gets no response, as in Kafka."""
+        """Keep a member's JoinGroup pending. An earlier pending JoinGroup gets no response, as in Kafka."""
         self.awaiting_join += member.joining is None
         member.joining = joining
 
@@ -204,7 +204,7 @@ class ClassicGroup:
         self._supported.update({name for name, _ in protocols})
 
     def elect_leader(self) -> bool:
-        """Choose a leader among the members that have joined. Return False if none has."""
+        """Choose a leader among the members that have joined. Return False if no member has joined."""
         if self.leader is None:
             return False
         if self.members[self.leader].joining is None:
@@ -226,7 +226,7 @@ class ClassicGroup:
             self.become(State.EMPTY, now_ms)
 
     def choose_protocol(self) -> str:
-        """Return the protocol with the most votes, among those that all members support."""
+        """Return the protocol with the most votes, among the protocols that all members support."""
         candidates = {name for name, count in self._supported.items() if count == len(self.members)}
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]

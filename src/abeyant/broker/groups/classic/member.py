@@ -36,7 +36,7 @@ class JoinResponse(NamedTuple):
     protocol: str | None = None
     leader: str = ""
     members: tuple[tuple[str, str | None, bytes], ...] = ()
-    """Each member's id, instance id and metadata, for the leader."""
+    """Each member's id, instance id and metadata, in the response to the leader."""
     skip_assignment: bool = False
 
 
@@ -54,7 +54,7 @@ OnSync = Callable[[SyncResponse], object]
 
 
 class Member:
-    """One member. Times are in ms."""
+    """A member of a classic group. Times are in ms."""
 
     def __init__(self, member_id: str, request: JoinRequest) -> None:
         """Create the member from its first JoinGroup."""
@@ -72,15 +72,15 @@ class Member:
         self.syncing: OnSync | None = None  # answers its SyncGroup
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Return the member's metadata for a protocol; empty if it does not support that one."""
+        """Return the member's metadata for a protocol; empty if the member does not support the protocol."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: set[str]) -> str:
-        """Return the first of its protocols that is a candidate."""
+        """Return the first of the member's protocols that is in `candidates`."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     def answer_sync(self, response: SyncResponse) -> bool:
-        """Answer its SyncGroup, if one is pending. Return whether one was."""
+        """Answer the member's pending SyncGroup, if any. Return whether a SyncGroup was pending."""
         syncing, self.syncing = self.syncing, None
         if syncing is None:
             return False

@@ -1,7 +1,7 @@
 """The classic protocol: joining, heartbeats and leaving. Each change starts a rebalance: see `rebalancing`.
 
-A member joins, and rejoins when the response to a heartbeat says so; its heartbeats keep its session alive; it leaves,
-or its session expires. A static member may restart and keeps its assignment.
+A member joins, and rejoins when the response to a heartbeat says so. Heartbeats keep its session alive until the member
+leaves, or stops sending them. A static member may restart and keeps its assignment.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ClassicProtocol:
     # -- JoinGroup
 
     def join(self, group: ClassicGroup, request: JoinRequest, then: OnJoin) -> None:
-        """Let a new or known member join. `then` is called once, or never if the member sends another JoinGroup."""
+        """Let a new or known member join. Call `then` once, or never if the member sends another JoinGroup before."""
         if not self._has_room(group, request.member_id):
             self._reject(group, request.member_id)
             then(JoinResponse(ErrorCode.group_max_size_reached, ""))
@@ -136,7 +136,7 @@ class ClassicProtocol:
         request: JoinRequest,
         then: OnJoin,
     ) -> None:
-        """Replace a restarted static member. Without other changes it keeps its assignment, without a rebalance."""
+        """Replace a restarted static member. Rebalance only if the group is not stable or its protocol changes."""
         old = group.members[group.static[instance_id]]
         old_id, old_leader = old.id, group.leader
         before = old.rebalance_timeout, old.session_timeout, old.protocols
@@ -202,7 +202,7 @@ class ClassicProtocol:
             raise ApiError(ErrorCode.rebalance_in_progress)
 
     def expire(self, group: ClassicGroup, member_id: str) -> None:
-        """Remove a member whose session expired. Keep one with a pending request, unless that is its first."""
+        """Remove a member whose session expired, unless it has a pending request other than its first JoinGroup."""
         if self._drop_pending(group, member_id):
             self._waits.check(group)
             return
@@ -218,7 +218,7 @@ class ClassicProtocol:
         identities: Sequence[tuple[str, str | None]],
         then: Callable[[list[ErrorCode]], object],
     ) -> None:
-        """Remove members in one rebalance. Static ones may be named by their instance ids."""
+        """Remove members in one rebalance. Static members may be named by their instance ids."""
         errors = [self._leave(group, *identity) for identity in identities]
         if _NONE in errors:
             self._after_removal(group)
@@ -261,7 +261,7 @@ class ClassicProtocol:
             self.rebalances.rebalance(group)
 
     def end(self, group: ClassicGroup, error: ErrorCode = ErrorCode.not_coordinator) -> None:
-        """Stop serving the group here, or as a classic one. Answer its pending requests with `error`."""
+        """Stop serving the group: it moved to another broker, or was removed. Answer pending requests with `error`."""
         self._sessions.end_group(group.id)
         for member in list(group.members.values()):
             group.answer_join(member, JoinResponse(error, member.id))
@@ -270,7 +270,7 @@ class ClassicProtocol:
         self._waits.forget(group)
 
     def _drop_pending(self, group: ClassicGroup, member_id: str) -> bool:
-        """Remove a member that got an id and has not joined with it. Return whether there was one."""
+        """Remove a member that got an id and has not joined with it. Return whether there was such a member."""
         if member_id not in group.pending:
             return False
         del group.pending[member_id]

@@ -1,7 +1,7 @@
 """The rebalance of the classic protocol, which moves a group from state to state. Membership is in `protocol`.
 
 Follows Kafka's `GroupMetadataManager`. A rebalance has two phases: all members join and get their ids; then the leader
-sends the assignments and all members get theirs. Members send heartbeats throughout.
+sends the assignments and each member gets its own. Members send heartbeats throughout.
 
     JoinGroup, LeaveGroup, an expired session
       -> prepare           every member has to rejoin
@@ -31,11 +31,11 @@ Assignments = dict[str, bytes]
 
 
 Store = Callable[[ClassicGroup, Assignments | None, Callable[[ErrorCode], object]], None]
-"""Writes a group with these assignments (None: its members' own) to the log, then calls back with the result."""
+"""Writes a group to the log with these assignments (None: the members' current ones), then calls back."""
 
 
 class Rebalancing:
-    """Rebalances the groups of one shard. Use from the loop's thread only."""
+    """The rebalances of one shard's groups. Use from the loop's thread only."""
 
     def __init__(
         self, waits: Waits, sessions: Sessions, store: Store, now_ms: Callable[[], int], *, initial_delay: float
@@ -135,7 +135,7 @@ class Rebalancing:
         assignments: Assignments,
         then: OnSync,
     ) -> None:
-        """Handle a SyncGroup; the leader's has `assignments`. `protocols` are type and name, or None."""
+        """Handle a SyncGroup. Only the leader sends `assignments`. `protocols` are the protocol's type and name."""
         try:
             member = group.require_current(member_id, instance_id, generation)
             if any(

@@ -1,6 +1,6 @@
 """The record of a classic group in `__consumer_offsets`, byte for byte as Kafka writes it: keys of kind 2.
 
-Writes values of version 3, as Kafka 4 does, and reads older ones too.
+Values are written in version 3, as by Kafka 4, and read in versions 0 to 3.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def group_key(group_id: str) -> bytes:
 
 
 def read_group_key(data: bytes) -> str:
-    """Return the group id. Raises ValueError."""
+    """Return the group id from a record's key. Raises ValueError."""
     group_id: str = _KEY.read(data).group_id
     return group_id
 

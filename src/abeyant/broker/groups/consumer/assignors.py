@@ -25,7 +25,7 @@ Assignor = Callable[[Subscriptions, Mapping[uuid.UUID, int], Mapping[str, Assign
 def by_range(
     members: Subscriptions, topics: Mapping[uuid.UUID, int], _: Mapping[str, Assignment]
 ) -> dict[str, Assignment]:
-    """Assign each member a range of each topic's partitions, in the order of member ids. The first get one more."""
+    """Assign each subscriber a range of a topic's partitions, by member id. The first members may get one more."""
     assigned: dict[str, set[Partition]] = {member: set() for member in members}
     for topic, count in topics.items():
         readers = sorted(member for member, subscribed in members.items() if topic in subscribed)
@@ -40,7 +40,7 @@ def by_range(
 def uniform(
     members: Subscriptions, topics: Mapping[uuid.UUID, int], present: Mapping[str, Assignment]
 ) -> dict[str, Assignment]:
-    """Balance the partitions of all topics, moving as few as possible."""
+    """Assign the partitions of all topics evenly, and move as few partitions as possible."""
     if not members:
         return {}
     if len(set(members.values())) == 1:
@@ -55,7 +55,7 @@ ASSIGNORS: dict[str, Assignor] = {"uniform": uniform, "range": by_range}
 def _assign_evenly(
     members: Subscriptions, topics: Mapping[uuid.UUID, int], present: Mapping[str, Assignment]
 ) -> dict[str, Assignment]:
-    """Assign equal shares, to within one, to members with the same subscription. O(partitions log partitions)."""
+    """Assign equally many partitions (+-1) to members with the same subscription. O(partitions log partitions)."""
     (subscribed,) = set(members.values())
     free = {(topic, index) for topic, count in topics.items() if topic in subscribed for index in range(count)}
     least, extra = divmod(len(free), len(members))
@@ -78,7 +78,7 @@ def _assign_evenly(
 def _assign_greedily(
     members: Subscriptions, topics: Mapping[uuid.UUID, int], present: Mapping[str, Assignment]
 ) -> dict[str, Assignment]:
-    """Assign under different subscriptions: free partitions to the least loaded members, then move some to balance."""
+    """Assign free partitions to the least loaded subscribers, then move some to balance. Subscriptions may differ."""
     readers = {
         topic: sorted(member for member, subscribed in members.items() if topic in subscribed) for topic in topics
     }

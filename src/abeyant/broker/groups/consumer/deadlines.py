@@ -1,4 +1,4 @@
-"""Deadlines of consumer group members for what they have to do within their rebalance time-out."""
+"""Deadlines for actions that members of consumer and streams groups must take within their rebalance time-out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Member(Protocol):
 
     @property
     def client_id(self) -> str:
-        """Return the member's client's id."""
+        """Return the id of the member's client."""
 
     @property
     def rebalance_timeout(self) -> int:
@@ -44,7 +44,7 @@ class Deadlines:
         self._tokens: dict[tuple[str, str, DeadlineKind], object] = {}
 
     def start(self, group_id: str, member: Member, kind: DeadlineKind, token: object) -> None:
-        """Start this deadline unless it already runs for the same token. O(1)."""
+        """Start this deadline unless it already runs for the same `token`, for instance the same epoch. O(1)."""
         key = group_id, member.id, kind
         if self._tokens.get(key) == token:
             return

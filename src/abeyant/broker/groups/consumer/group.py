@@ -1,10 +1,10 @@
-"""A group of the consumer protocol (KIP-848): its members, and how each reaches its target assignment.
+"""A group of the consumer protocol (KIP-848): its members, and how each member reaches its target assignment.
 
 It has no clock. Kafka: `ConsumerGroup`, `CurrentAssignmentBuilder`.
 
 Every change of members, subscriptions or topics bumps the group epoch, and the coordinator computes the target
-assignment of that epoch. A member revokes the partitions that are not in its target; once it confirms, it moves to the
-target's epoch and gets partitions that others have revoked.
+assignment of that epoch. A member revokes the partitions that are not in its target. Once it confirms, it moves to the
+target's epoch and gets partitions that other members have revoked.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ class ConsumerState(Enum):
 
 
 class MemberState(IntEnum):
-    """The states of a member; the numbers are those of Kafka's records."""
+    """The states of a member, with the numbers that Kafka's records use."""
 
     STABLE = 0
     UNREVOKED = 1
-    """It has to revoke partitions."""
+    """The member has to revoke partitions."""
     UNRELEASED = 2
-    """It waits for partitions that other members have to revoke."""
+    """The member waits for partitions that other members have to revoke."""
 
 
 Subscription = tuple[tuple[str, ...], str | None]
-"""Topic names, and a pattern for more names."""
+"""Topic names, and a pattern (a regular expression) for more topic names, if any."""
 
 _NEVER: Mapping[Partition, int] = MappingProxyType({})
 
 
 class Resolved(NamedTuple):
-    """The topics of a pattern, as they were when it was last resolved."""
+    """The topics that matched a pattern when the pattern was last resolved."""
 
     topics: frozenset[str]
     version: int
-    """The version of the cluster's topics at that time, from `Targets`."""
+    """The version of the cluster's topics at that time, a number that changes when a topic is created."""
     time: int
     """The time of the resolution, in ms since 1970."""
 
@@ -72,7 +72,7 @@ class Classic(NamedTuple):
 
     @property
     def names(self) -> frozenset[str]:
-        """Return the names of its protocols."""
+        """Return the names of the member's protocols."""
         return frozenset(name for name, _ in self.protocols)
 
 
@@ -86,7 +86,7 @@ class ConsumerMember(NamedTuple):
     client_host: str = ""
     topics: tuple[str, ...] = ()
     regex: str | None = None
-    """A pattern for more topic names."""
+    """A pattern (a regular expression) for more topic names."""
     rebalance_timeout: int = -1
     assignor: str | None = None
     epoch: int = 0
@@ -94,9 +94,9 @@ class ConsumerMember(NamedTuple):
     state: MemberState = MemberState.STABLE
     assigned: Assignment = NOTHING
     revoking: Assignment = NOTHING
-    """The partitions that it has to revoke."""
+    """The partitions that the member has to revoke."""
     since: Mapping[Partition, int] = _NEVER
-    """The epoch in which it got each partition."""
+    """The epoch in which the member got each partition."""
     classic: Classic | None = None
     """None for a member of the consumer protocol."""
 
@@ -106,14 +106,14 @@ class ConsumerMember(NamedTuple):
         return self.topics, self.regex
 
     def rejoin(self, member_id: str) -> ConsumerMember:
-        """Return the member with this id, in epoch 0 and without partitions."""
+        """Return a copy of the member with this id, in epoch 0 and without partitions."""
         return self._replace(
             id=member_id, epoch=0, previous_epoch=-1, state=MemberState.STABLE, assigned=NOTHING, revoking=NOTHING
         )
 
 
 class ConsumerGroup:
-    """One group. Only the replay of records changes it: see `records` and `protocol`."""
+    """A group of the consumer protocol. Only the replay of records changes it: see `records` and `protocol`."""
 
     type = "consumer"
     protocol_type = "consumer"
@@ -155,9 +155,9 @@ class ConsumerGroup:
         return member
 
     def require_instance(self, member_id: str, instance_id: str | None) -> ConsumerMember:
-        """Return a member by its id, or a static one by its instance id.
+        """Return a member by its id, or a static member by its instance id.
 
-        Raises ApiError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if it was replaced.
+        Raises ApiError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if another member has the instance id.
         """
         if instance_id is None:
             return self.require(member_id)
@@ -169,7 +169,7 @@ class ConsumerGroup:
         return self.members[current]
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Return whether all classic members support one of these classic protocols. O(members)."""
+        """Return whether all classic members support one of the classic protocols in `names`. O(members)."""
         protocol_sets = [member.classic.names for member in self.members.values() if member.classic is not None]
         return protocol_type == CONSUMER and any(
             all(name in protocols for protocols in protocol_sets) for name in names
@@ -181,7 +181,7 @@ class ConsumerGroup:
         return bool(consumer_ids) and all(member_id in gone for member_id in consumer_ids)
 
     def awaits_others(self, member: ConsumerMember) -> bool:
-        """Return whether the member waits for target partitions that other members own. O(its partitions)."""
+        """Return whether the member waits for target partitions that other members own. O(target partitions)."""
         missing = self.target.get(member.id, NOTHING) - member.assigned
         return member.state is MemberState.UNRELEASED and any(partition in self.owners for partition in missing)
 
@@ -197,8 +197,8 @@ class ConsumerGroup:
     ) -> None:
         """Raise ApiError unless the client may commit. Kafka: `ConsumerGroup.validateOffsetCommit`.
 
-        An older epoch is valid for partitions that the member has had since then. `knows_stale`: the client knows
-        STALE_MEMBER_EPOCH.
+        An older epoch is valid for partitions that the member has had since then. `knows_stale` is whether the client
+        knows the error STALE_MEMBER_EPOCH.
         """
         if epoch < 0 and not self.members:
             return  # a non-member may commit while the group is empty
@@ -211,7 +211,7 @@ class ConsumerGroup:
             self.require_epoch(member, epoch)
 
     def require_epoch(self, member: ConsumerMember, epoch: int) -> None:
-        """Raise ApiError unless `epoch` is the member's: STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION."""
+        """Raise ApiError unless `epoch` is the member's: STALE_MEMBER_EPOCH, ILLEGAL_GENERATION if it is classic."""
         if epoch != member.epoch:
             code, name = ErrorCode.stale_member_epoch, "member epoch"
             if member.classic is not None:
@@ -245,7 +245,7 @@ class ConsumerGroup:
             del self.static[member.instance_id]
 
     def subscribed_with(self, member: ConsumerMember, without: str) -> Collection[Subscription]:
-        """Return the subscriptions after adding one member and removing another. O(1) if nothing changes."""
+        """Return the subscriptions after a put of `member` and a removal of `without`. O(1) if nothing changes."""
         previous = self.members.get(member.id)
         if previous is not None and previous.subscription == member.subscription and without not in self.members:
             return self.subscriptions.keys()
@@ -255,7 +255,7 @@ class ConsumerGroup:
         return (+subscriptions).keys()
 
     def matches_others(self, resolved: Mapping[str, Resolved]) -> bool:
-        """Return whether `resolved` has other topics for one of the patterns that the group has resolved before."""
+        """Return whether `resolved` has other topics than the group for a pattern that both have."""
         return any(
             regex in self.resolved and resolution.topics != self.resolved[regex].topics
             for regex, resolution in resolved.items()
@@ -274,13 +274,13 @@ class ConsumerGroup:
 
 
 def preferred_assignor(members: Iterable[ConsumerMember]) -> str:
-    """Return the assignor that most members choose; the default if none does."""
+    """Return the assignor that most members choose; the default if no member chooses one."""
     assignors = [member.assignor for member in members if member.assignor is not None]
     return max(sorted(set(assignors)), key=assignors.count) if assignors else next(iter(ASSIGNORS))
 
 
 def fenced_instance(instance_id: str | None) -> ApiError:
-    """Return the error for the previous member with an instance id."""
+    """Return the error for a member whose instance id now belongs to another member."""
     return ApiError(ErrorCode.fenced_instance_id, f"Instance id {instance_id} now belongs to another member.")
 
 
@@ -291,7 +291,10 @@ def reconcile(
     target_epoch: int,
     owners: dict[Partition, str],
 ) -> ConsumerMember:
-    """Return the member one step closer to its target. `owned` are the partitions in its heartbeat, if any."""
+    """Return the member after its next step: it revokes partitions, or moves to the target's epoch.
+
+    `owned` are the partitions that its heartbeat lists, if any; `owners` has the member that owns each partition.
+    """
     if member.state is MemberState.STABLE and member.epoch == target_epoch:
         return member
     epoch = member.epoch

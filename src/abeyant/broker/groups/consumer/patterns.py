@@ -1,9 +1,9 @@
 """Match names against a client's regular expression, in bounded time: topics (KIP-848), transactional ids (KIP-1152).
 
-Kafka uses RE2/J: no look-around, no back-references, linear time. Python's `re` supports both, and backtracks for so
-long on some expressions that one member could stall all brokers (K9). So Python's parser reads the expression, and the
-set of all reachable positions in a name advances at once, as the bits of one integer (Thompson: Regular Expression
-Search Algorithm, 1968).
+Kafka uses RE2/J: no look-around, no back-references, linear time. Python's `re` supports look-around and
+back-references, and backtracks for so long on some expressions that one member could stall all brokers (K9). So
+Python's parser only reads the expression. The matcher here advances the set of all reachable positions in a name at
+once, as the bits of one integer (Thompson: Regular Expression Search Algorithm, 1968).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CATEGORIES: dict[Any, Callable[[str], bool]] = {
     ops.CATEGORY_NOT_WORD: lambda char: char not in _WORD,
 }
 _NOT_RE2 = ASCII | LOCALE | VERBOSE  # flags that only Python has
-_FLAGS = "it has flags other than i, m and s"
+_FLAGS = "flags other than i, m and s are not supported"
 _POSIX = {
     "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": r"\x00-\x7F", "blank": r"\t ", "cntrl": r"\x00-\x1F\x7F",
     "digit": "0-9", "graph": "!-~", "lower": "a-z", "print": " -~", "punct": r"!-/:-@\[-`{-~", "space": r"\t\n\v\f\r ",
@@ -66,23 +66,23 @@ class _TooCostlyError(Exception):
 @lru_cache(256)
 def _parse(regex: str) -> tuple[list[Any], int]:
     if len(regex) > _LONGEST:
-        raise PatternError(f"it has {len(regex)} characters; the limit is {_LONGEST}")
+        raise PatternError(f"the expression has {len(regex)} characters; the limit is {_LONGEST}")
     try:
         pattern = parser.parse(_of_python(regex))
         if pattern.state.flags & _NOT_RE2:
             raise PatternError(_FLAGS)
         _require_supported(pattern)
     except RecursionError:
-        raise PatternError("expression nests too deeply") from None
+        raise PatternError("the expression nests too deeply") from None
     except (error, ValueError, OverflowError) as cause:
         raise PatternError(str(cause)) from None
     return list(pattern), pattern.state.flags
 
 
 def _of_python(regex: str) -> str:
-    """Return the expression with its sets rewritten for Python, which has no [[:alpha:]] and warns of [&&].
+    """Return the expression with its sets rewritten for Python's `re`, which lacks [[:alpha:]] and warns of [&&].
 
-    Raises PatternError for an unknown class of characters.
+    Raises PatternError for an unknown character class.
     """
     parts: list[str] = []
     at = 0
@@ -100,14 +100,14 @@ def _of_python(regex: str) -> str:
 
 
 def _set_of_python(regex: str, at: int, parts: list[str]) -> int:
-    """Add a set's characters and its end to `parts`. Return the position after the set, or after the expression."""
+    """Add the set's characters from `at` on, and its end, to `parts`. Return the position after the set."""
     begin = at
     while at < len(regex) and (regex[at] != "]" or at == begin):
         end = regex.find(":]", at + 2) if regex.startswith("[:", at) else -1
         if end > 0:
             name = regex[at + 2 : end]
             if name not in _POSIX:
-                raise PatternError(f"there is no class of characters [:{name}:]")
+                raise PatternError(f"unknown character class [:{name}:]")
             parts.append(_POSIX[name])
             at = end + 2
             continue
@@ -120,7 +120,7 @@ def _set_of_python(regex: str, at: int, parts: list[str]) -> int:
 
 
 def _character_of_python(regex: str, at: int, parts: list[str]) -> int:
-    """Add a set's next character to `parts`. Return the position after it."""
+    """Add the set's character at `at` to `parts`, escaped. Return the position after the character."""
     size = 2 if regex[at] == "\\" else 1
     parts.append(("\\" if regex[at] in "[]&~|-" else "") + regex[at : at + size])
     return at + size
@@ -131,7 +131,7 @@ def _require_supported(tree: Any) -> None:
         if op in _REPEATS:
             least, most, inner = argument
             if least > _MOST_TIMES or (most is not ops.MAXREPEAT and most > _MOST_TIMES):
-                raise PatternError(f"invalid repeat count: the limit is {_MOST_TIMES}")
+                raise PatternError(f"a repeat count is too large: the limit is {_MOST_TIMES}")
             _require_supported(inner)
         elif op is ops.SUBPATTERN:
             if argument[1] & _NOT_RE2:
@@ -147,7 +147,7 @@ def _require_supported(tree: Any) -> None:
 
 
 class _Matcher:
-    """Matches expressions against one name. A set of positions is an integer: bit 0 is before the first character."""
+    """A matcher for one name. A set of positions is an integer: bit 0 is the position before the first character."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -192,7 +192,7 @@ class _Matcher:
         return ends
 
     def _before_match(self, op: Any, argument: Any, flags: int) -> int:
-        """Return the positions before a matching character."""
+        """Return the positions that a matching character follows."""
         key = op, id(argument), flags & IGNORECASE  # the id is safe: the expression outlives this object
         positions = self._positions.get(key)
         if positions is None:
@@ -217,7 +217,7 @@ class _Matcher:
 
 
 def _fits(op: Any, argument: Any, chars: set[str]) -> bool:
-    """Return whether a character matches. `chars` are the variants of its case to try."""
+    """Return whether a character matches. `chars` are the character, or its lower and upper case."""
     if op is ops.ANY:
         return True  # no topic name has a newline
     if op is ops.IN:

@@ -53,7 +53,7 @@ class HeartbeatRequest(NamedTuple):
     client_id: str = ""
     client_host: str = ""
     may_describe: MayDescribe = _any_topic
-    """Returns whether the member may describe a topic, for its pattern."""
+    """Returns whether the member may describe a topic, so that its pattern may match the topic."""
 
     @property
     def is_full(self) -> bool:
@@ -98,8 +98,8 @@ class ConsumerProtocol:
     ) -> None:
         """`groups` are the shard's groups by id; `session_timeout` returns a group's session time-out in seconds.
 
-        `may_assign` returns whether a group may get a new target now; else a later heartbeat computes it.
-        `downgrade` downgrades a group if removing these members requires it, and returns whether it did.
+        `may_assign` returns whether a group may get a new target assignment now; if not, a later heartbeat computes the
+        target. `downgrade` downgrades a group if removing these members requires it, and returns whether it did.
         """
         self._sessions = sessions
         self.targets = targets
@@ -120,9 +120,9 @@ class ConsumerProtocol:
         then: OnHeartbeat,
         first: Sequence[Entry] = (),
     ) -> None:
-        """Move the member one step towards its target. Raises ApiError, and changes nothing then.
+        """Handle a heartbeat: move the member a step towards its target. Raises ApiError, and changes nothing then.
 
-        `first` are records to write before the others, which convert a classic group.
+        `first` are records that convert a classic group; they are written before the records of the heartbeat.
         """
         entries = list(first)
         before, target = self._find_member(group, request, entries)
@@ -154,9 +154,9 @@ class ConsumerProtocol:
     ) -> tuple[ConsumerMember, Subscribed]:
         """Return the member after its next step, and the group's topics. Add the records of changes to `entries`.
 
-        `before` and `member` are the member before and after its heartbeat. `target` is None if it has none, `owned` if
-        the heartbeat does not list its partitions. `replaced` is the id of the static member that it replaces. Without
-        `may_describe`, patterns keep the topics that they have.
+        `before` and `member` are the member without and with the fields of its heartbeat. `target` is None if the
+        member has no target, `owned` is None if the heartbeat does not list partitions. `replaced` is the id of the
+        static member that this member replaces. Without `may_describe`, patterns keep the topics that they have.
         """
         if member.id not in group.members or member != before:
             entries.append(records.member(group.id, member))
@@ -186,7 +186,7 @@ class ConsumerProtocol:
         return after, topics
 
     def settle(self, group_id: str, member_id: str, topics: Subscribed) -> None:
-        """Set the group's topics and restart the member's session; stop its deadlines if it is not in the group."""
+        """Set the group's topics and restart the member's session; for a non-member, only stop its deadlines."""
         group = self._groups.get(group_id)
         member = None if group is None else group.members.get(member_id)
         if group is None or member is None:
@@ -196,7 +196,7 @@ class ConsumerProtocol:
         self.watch(group, member)
 
     def catch_up(self, group: ConsumerGroup) -> None:
-        """Compute the target of the group's epoch if no consumer member's heartbeat has done so."""
+        """Compute the target of the group's epoch, if no heartbeat of a consumer member has computed it."""
         if group.epoch > group.target_epoch:
             topics = self.targets.find_topics(group.subscriptions, group.resolved)
             entries: list[Entry] = []
@@ -252,7 +252,7 @@ class ConsumerProtocol:
     def replace(
         self, group: ConsumerGroup, old: ConsumerMember, new_id: str, entries: list[Entry]
     ) -> tuple[ConsumerMember, Assignment]:
-        """Return a new member that takes over the assignment of `old`, and its target."""
+        """Return a new member that takes over the target of `old`, and this target. Add the records to `entries`."""
         entries += records.member_tombstones(group.id, old.id)
         target = group.target.get(old.id, NOTHING)
         entries.append(records.target_of_member(group.id, new_id, target))
@@ -262,7 +262,7 @@ class ConsumerProtocol:
     # -- members that leave or expire
 
     def leave(self, group: ConsumerGroup, request: HeartbeatRequest, then: OnHeartbeat) -> None:
-        """Remove a member. A static one may leave temporarily. Raises ApiError."""
+        """Remove a member. A static member may leave temporarily. Raises ApiError."""
         if _replaced(group, request):
             raise fenced_instance(request.instance_id)
         member = group.require(request.member_id)
@@ -281,7 +281,7 @@ class ConsumerProtocol:
             self.fence(group, [member_id], ignore)
 
     def fence(self, group: ConsumerGroup, gone: Collection[str], then: Then) -> None:
-        """Remove these members, whose partitions go to the others."""
+        """Remove the members `gone`. Their partitions go to the other members."""
         if self._downgrade(group, gone, then):
             return
         entries: list[Entry] = []

@@ -1,4 +1,4 @@
-"""The records of consumer groups, byte for byte as Kafka writes them, by the kind of their key.
+"""The records of consumer groups, byte for byte as Kafka writes them. The version of the key tells the kind.
 
 3  a group: its epoch                    5  a member: its subscription
 6  the target assignment: its epoch      7  the target of one member
@@ -64,12 +64,12 @@ def group(group_id: str, epoch: int) -> Entry:
 
 
 def target(group_id: str, epoch: int, now_ms: int) -> Entry:
-    """Return the record with the epoch of the target assignment, and when it was computed; 0 if it was not."""
+    """Return the record with the epoch of the target assignment, and the time when it was computed (0: never)."""
     return _group_key(TARGET, group_id), _TARGET_EPOCH.write(0, Message(epoch=epoch, timestamp=now_ms))
 
 
 def read_target_epoch(data: bytes) -> tuple[int, int]:
-    """Return the epoch of a target, and when it was computed. Raises ValueError."""
+    """Return the epoch of a target assignment, and the time when it was computed. Raises ValueError."""
     value = _TARGET_EPOCH.read(data)
     return value.epoch, value.timestamp
 
@@ -81,7 +81,7 @@ def read_epoch(data: bytes) -> int:
 
 
 def member(group_id: str, one: ConsumerMember) -> Entry:
-    """Return the record with a member's subscription and identity."""
+    """Return the record with a member's subscription and client."""
     value = _MEMBER.write(0, one._replace(classic=None))
     if one.classic is not None:
         protocols = [Message(name=name, metadata=metadata) for name, metadata in one.classic.protocols]
@@ -92,7 +92,7 @@ def member(group_id: str, one: ConsumerMember) -> Entry:
 
 
 def read_member(data: bytes, known: ConsumerMember) -> ConsumerMember:
-    """Return `known` with the subscription and identity from a value. Raises ValueError."""
+    """Return the member `known` with the subscription and client from a value. Raises ValueError."""
     value = _MEMBER.read(data)
     classic = value.classic and Classic(
         value.classic.session_timeout, tuple((protocol.name, protocol.metadata) for protocol in value.classic.protocols)
@@ -125,7 +125,7 @@ def current(group_id: str, one: ConsumerMember) -> Entry:
 
 
 def read_current(data: bytes, known: ConsumerMember) -> ConsumerMember:
-    """Return `known` with the current assignment from a value. Raises ValueError."""
+    """Return the member `known` with the current assignment from a value. Raises ValueError."""
     value = _CURRENT.read(data)
     since: dict[Partition, int] = {}
     return known._replace(
@@ -142,7 +142,7 @@ def resolved(group_id: str, regex: str, one: Resolved) -> Entry:
 
 
 def resolved_changes(group: ConsumerGroup, after: Mapping[str, Resolved]) -> list[Entry]:
-    """Return the records of the group's patterns that are new or resolved anew, and tombstones of those it lost."""
+    """Return records of patterns that are new or resolved again, and tombstones of patterns not in `after`."""
     return [
         *(regex_tombstone(group.id, regex) for regex in group.resolved if regex not in after),
         *(
@@ -165,7 +165,7 @@ def regex_tombstone(group_id: str, regex: str) -> Entry:
 
 
 def all_records(consumers: ConsumerGroup) -> list[Entry]:
-    """Return all records of a group whose target has the group's epoch."""
+    """Return all records of a group whose target assignment has the group's epoch."""
     group_id, epoch = consumers.id, consumers.epoch
     return [
         *(member(group_id, consumer) for consumer in consumers.members.values()),
@@ -226,7 +226,7 @@ def _regex_key(group_id: str, regex: str) -> bytes:
 
 
 def _topics(assignment: Assignment, since: Mapping[Partition, int] | None = None) -> list[Message]:
-    """Return the partitions grouped by topic; with `since`, also the epoch of each."""
+    """Return the partitions grouped by topic; with `since`, also the epoch of each partition."""
     topics = [(topic, list(rows)) for topic, rows in groupby(sorted(assignment), itemgetter(0))]
     return [
         Message(topic_id=topic, partitions=[index for _, index in rows], epochs=since and [since[row] for row in rows])

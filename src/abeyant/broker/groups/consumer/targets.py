@@ -1,8 +1,8 @@
 """Compute the target assignments of consumer groups, with an assignor, and resolve their patterns to topics.
 
-A pattern is resolved for the whole group, with the rights of the member whose heartbeat starts it: when it is new to
-the group, when topics were created, and every `group.consumer.regex.refresh.interval.ms`. Kafka: `TopicRegexResolver`,
-which runs in the background and at most every 10 s; here the heartbeat resolves at once.
+A pattern is resolved for the whole group, with the rights of the member whose heartbeat causes this. It is resolved
+when it is new to the group, when topics were created, and every `group.consumer.regex.refresh.interval.ms`. Kafka:
+`TopicRegexResolver`, which runs in the background and at most every 10 s; here the heartbeat resolves at once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NO_PATTERNS: Mapping[str, Resolved] = MappingProxyType({})
 
 
 class Targets:
-    """Computes the target assignments of one shard's groups."""
+    """The computation of target assignments for one shard's groups."""
 
     def __init__(
         self,
@@ -50,7 +50,8 @@ class Targets:
     ) -> None:
         """`topics` and `by_id` return the cluster's topics, by name and by id; `now_ms` returns the time.
 
-        `version` returns a number that changes when a topic is created. `refresh_interval` is that of patterns, in ms.
+        `version` returns a number that changes when a topic is created. Patterns are resolved again every
+        `refresh_interval` ms.
         """
         self._now_ms = now_ms
         self._version = version
@@ -73,7 +74,7 @@ class Targets:
     def resolve(
         self, group: ConsumerGroup, subscriptions: Collection[Subscription], may_describe: MayDescribe
     ) -> Mapping[str, Resolved]:
-        """Return the group's patterns with their topics, resolved anew if that is due. O(topics x patterns) then."""
+        """Return the topics of the group's patterns. If due, resolve all patterns again: O(topics x patterns)."""
         regexes = {regex for _, regex in subscriptions if regex}
         current = {regex: resolution for regex, resolution in group.resolved.items() if regex in regexes}
         version, now = self._version(), self._now_ms()
@@ -125,7 +126,7 @@ class Targets:
 
 
 def _names(subscription: Subscription, resolved: Mapping[str, Resolved]) -> Set[str]:
-    """Return the topic names of a subscription, including those of its pattern."""
+    """Return the topic names of a subscription, including the topics of its pattern."""
     topics, regex = subscription
     resolution = resolved.get(regex) if regex else None
     return set(topics) if resolution is None else resolution.topics.union(topics)

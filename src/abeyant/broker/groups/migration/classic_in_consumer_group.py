@@ -2,7 +2,7 @@
 
 Kafka: `classicGroupJoinToConsumerGroup`. A JoinGroup is handled as a heartbeat with all fields, and answered at once:
 the generation is the member epoch, and there is no leader. A SyncGroup returns the member's assignment. A Heartbeat
-returns REBALANCE_IN_PROGRESS when the member has a new target, has to revoke partitions, or can get some.
+returns REBALANCE_IN_PROGRESS when the member has a new target, has to revoke partitions, or can get free partitions.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _JOIN_AGAIN = ErrorCode.rebalance_in_progress
 
 
 class ClassicInConsumerGroup:
-    """Serves the classic members of one shard's consumer groups. Use from the loop's thread only."""
+    """The classic protocol for classic members of one shard's consumer groups. Use from the loop's thread only."""
 
     def __init__(self, protocol: ConsumerProtocol, migration: Migration, downgrade: Callable[..., object]) -> None:
-        """`downgrade` is `GroupShard._downgrade`."""
+        """`downgrade` converts a group to a classic group: see `GroupShard._downgrade`."""
         self._protocol = protocol
         self._migration = migration
         self._downgrade = downgrade
@@ -42,7 +42,7 @@ class ClassicInConsumerGroup:
     # -- JoinGroup
 
     def join(self, group: ConsumerGroup, request: JoinRequest, then: OnJoin) -> None:
-        """Handle a JoinGroup."""
+        """Handle a JoinGroup of a classic member: call `then` with the response."""
         try:
             self._join(group, request, then)
         except ApiError as error:
@@ -89,7 +89,7 @@ class ClassicInConsumerGroup:
     def _find_member(
         self, group: ConsumerGroup, request: JoinRequest, member_id: str, entries: list[Entry]
     ) -> tuple[ConsumerMember | None, ConsumerMember, Assignment | None]:
-        """Return the static member that is replaced or None, the joining member, and its target. Raises ApiError."""
+        """Return the replaced static member or None, the joining member, and its target. Raises ApiError."""
         if request.instance_id is not None:
             if request.member_id:
                 member = group.require_instance(member_id, request.instance_id)
@@ -121,7 +121,7 @@ class ClassicInConsumerGroup:
         protocols: tuple[str | None, str | None],
         then: OnSync,
     ) -> None:
-        """Handle a SyncGroup. `protocols` are type and name, or None. Raises ApiError."""
+        """Handle a SyncGroup. `protocols` are the protocol's type and name, None if not sent. Raises ApiError."""
         member, classic = self._require(group, identity, generation)
         (name, metadata), *_ = classic.protocols
         if protocols[0] not in (None, CONSUMER) or protocols[1] not in (None, name):
@@ -166,7 +166,7 @@ class ClassicInConsumerGroup:
     def leave(
         self, group: ConsumerGroup, identities: Sequence[Identity], then: Callable[[list[ErrorCode]], object]
     ) -> None:
-        """Remove members of either protocol in one step. Static ones may be named by their instance ids."""
+        """Remove members of either protocol in one change. Static members may be named by their instance ids."""
         errors: list[ErrorCode] = []
         member_ids: list[str] = []
         for member_id, instance_id in identities:

@@ -1,8 +1,8 @@
 """Convert a group with members from one protocol to the other. Kafka: `convertToConsumerGroup`.
 
-A classic group is upgraded when the first consumer member joins: the others keep their assignments, and keep using
-JoinGroup, SyncGroup and Heartbeat (`classic_in_consumer_group`). It is downgraded when the last consumer member leaves.
-A conversion returns the new group and its records, and the caller writes them.
+A classic group is upgraded when the first consumer member joins: the other members keep their assignments, and keep
+using JoinGroup, SyncGroup and Heartbeat (`classic_in_consumer_group`). The group is downgraded when the last consumer
+member leaves. A conversion returns the new group and its records, and the caller writes them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DOWNGRADES = ("downgrade", "bidirectional")
 
 
 class Migration:
-    """Converts the groups of one shard."""
+    """Converter of one shard's groups between the classic and the consumer protocol."""
 
     def __init__(
         self, policy: str, targets: Targets, now_ms: Callable[[], int], *, max_consumers: int, max_classic: int
@@ -45,7 +45,7 @@ class Migration:
     # -- from the classic to the consumer protocol
 
     def upgrade(self, group: ClassicGroup) -> tuple[ConsumerGroup, list[Entry]]:
-        """Convert a classic group to a consumer group. Raises ApiError, GROUP_ID_NOT_FOUND, unless allowed."""
+        """Convert a classic group to a consumer group. Raises ApiError (GROUP_ID_NOT_FOUND) if that is not possible."""
         if self._policy not in _UPGRADES:
             raise _cannot_upgrade(group, "online upgrade is disabled")
         if group.protocol_type != CONSUMER:
@@ -91,7 +91,7 @@ class Migration:
     # -- classic members in a consumer group
 
     def require_may_join(self, group: ConsumerGroup) -> None:
-        """Raise ApiError, INCONSISTENT_GROUP_PROTOCOL, unless classic members may join."""
+        """Raise ApiError (INCONSISTENT_GROUP_PROTOCOL) unless classic members may join the group."""
         if self._policy == _NEVER:
             raise ApiError(
                 ErrorCode.inconsistent_group_protocol,
@@ -102,14 +102,14 @@ class Migration:
     # -- from the consumer to the classic protocol
 
     def downgrades(self, group: ConsumerGroup, gone: Collection[str], coming: int = 0) -> bool:
-        """Return whether to downgrade the group once `gone` have left and `coming` others have joined."""
+        """Return whether to downgrade the group once members `gone` have left and `coming` members have joined."""
         remaining = len(group.members) - len(gone) + coming
         return group.only_classic_without(gone) and 0 < remaining <= self._max_classic and self._policy in _DOWNGRADES
 
     def downgrade(
         self, group: ConsumerGroup, gone: Collection[str], joins: ConsumerMember | None = None, *, rebalance: bool
     ) -> tuple[ClassicGroup, list[Entry]]:
-        """Convert to a classic group without `gone`. The member `joins` gets the assignment of the one it replaces.
+        """Convert to a classic group without `gone`. `joins` takes over the assignment of the member in `gone`.
 
         With `rebalance` the group has no leader, so that a coordinator that loads the log also starts the rebalance.
         """

@@ -1,7 +1,7 @@
 """The offsets that groups have committed.
 
-A commit becomes visible once it is replicated (K1); until then readers get the previous one. So an entry stores its
-position in the log and the entry before it. Offsets of an open transaction are pending until it commits.
+A commit becomes visible once it is replicated (K1); until then readers get the previous commit. So an entry stores its
+position in the log and the entry before it. Offsets of an open transaction are pending until the transaction commits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from abeyant.broker.groups.offsets.records import Offset, OffsetKey
 
 @dataclass(slots=True)
 class Entry:
-    """A commit at log offset `position`. Visible once `visible_from`, it or its transaction's marker, is replicated."""
+    """A commit at log offset `position`, which is visible once the log is replicated past `visible_from`.
+
+    `visible_from` is the log offset of the commit itself, or of its transaction's marker.
+    """
 
     offset: Offset
     position: int
@@ -67,7 +70,7 @@ class Offsets:
                 del self._committed[key.group]
 
     def end_transaction(self, producer_id: int, marker: int, replicated: int, *, commits: bool) -> None:
-        """End a producer's transaction, whose marker is at log offset `marker`. Later commits outside of it stay."""
+        """End a producer's transaction; its marker is at log offset `marker`. Later commits outside of it stay."""
         for key, entry in self._pending.pop(producer_id, {}).items():
             self._unstable[key] -= 1
             if not self._unstable[key]:
@@ -79,7 +82,7 @@ class Offsets:
     # -- queries
 
     def committed(self, key: OffsetKey, replicated: int) -> Offset | None:
-        """Return the last visible commit; None if there is none."""
+        """Return the last visible commit, or None."""
         return _visible(self._committed.get(key.group, {}).get((key.topic, key.partition)), replicated)
 
     def all_committed(self, group: str, replicated: int) -> Iterator[tuple[TopicPartition, Offset]]:

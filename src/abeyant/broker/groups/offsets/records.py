@@ -1,6 +1,6 @@
 """The records of committed offsets in `__consumer_offsets`, byte for byte as Kafka writes them: keys of kind 0 and 1.
 
-Writes values of version 3, or of version 1 if an old client set a retention time, and reads older ones too.
+Values are written in version 3, or in version 1 if an old client set a retention time, and read in versions 0 to 3.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _VALUE = Schema(
 
 
 class OffsetKey(NamedTuple):
-    """A group and a partition."""
+    """The key of a committed offset: a group and a partition."""
 
     group: str
     topic: str

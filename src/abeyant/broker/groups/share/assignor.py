@@ -1,9 +1,9 @@
 """The server-side assignor of share groups, `simple`: a partition may have several members.
 
-Among members with the same subscription: with more members than partitions each member gets one or two partitions, and
-the partitions have about equally many members; else each partition has one member, and the members have about equally
-many partitions. Members keep the partitions that they have as far as that allows. Deterministic, whatever the order of
-its input. Kafka: `SimpleAssignor`.
+Members with the same subscription share the partitions evenly. If there are more members than partitions, each member
+gets one or two partitions, and the partitions have about equally many members. Otherwise each partition has one member,
+and the members have about equally many partitions. Members keep their partitions as far as this balance allows.
+Deterministic, whatever the order of its input. Kafka: `SimpleAssignor`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment, Subscr
 def assign(
     members: Subscriptions, partitions: Mapping[uuid.UUID, Collection[int]], present: Mapping[str, Assignment]
 ) -> dict[str, Assignment]:
-    """Return each member's partitions. `partitions` are those that can be assigned, by topic id.
+    """Return each member's partitions. `partitions` are all assignable ones, `present` is the previous assignment.
 
     O(members x partitions) if members differ in their subscriptions.
     """
@@ -52,7 +52,7 @@ def assign(
 
 
 def _shares(members: int, partitions: int) -> list[int]:
-    """Return the number of partitions of each of `members` members. Their sum is a multiple of `partitions`."""
+    """Return how many partitions each of `members` members gets. The sum is a multiple of `partitions`."""
     if not partitions:
         return [0] * members
     total = -(-members // partitions) * partitions

@@ -35,7 +35,7 @@ class ShareMember(NamedTuple):
 
 
 Partitions = Mapping[uuid.UUID, tuple[str, frozenset[int]]]
-"""Some partitions of each topic, with its name, by topic id."""
+"""Partitions by topic id: the topic's name, and the partitions' indexes."""
 
 
 class StateTopics(NamedTuple):
@@ -56,14 +56,14 @@ class StateTopics(NamedTuple):
         return self._replace(initializing=_union(self.initializing, new), deleting=deleting)
 
     def finish_initializing(self, done: Partitions, *, failed: bool) -> StateTopics:
-        """Return a copy in which these partitions are no longer initializing but initialized, unless that `failed`."""
+        """Return a copy in which the partitions `done` are not initializing: they are initialized, unless `failed`."""
         rest = _difference(self.initializing, done)
         return self._replace(
             initializing=rest, initialized=self.initialized if failed else _union(self.initialized, done)
         )
 
     def without(self, topics: Mapping[uuid.UUID, object], *, deleting: bool) -> StateTopics:
-        """Return a copy without some topics: with `deleting` their deletion begins, else it is complete."""
+        """Return a copy without `topics`. With `deleting` their deletion begins, else their deletion is complete."""
         remaining = (
             self.deleting if deleting else {topic: name for topic, name in self.deleting.items() if topic not in topics}
         )
@@ -76,7 +76,7 @@ class StateTopics(NamedTuple):
 
 
 class ShareGroup:
-    """One group. Only the replay of records changes it."""
+    """A share group. Only the replay of records changes it."""
 
     type = "share"
     protocol_type = "share"

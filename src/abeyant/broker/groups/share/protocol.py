@@ -1,4 +1,4 @@
-"""The protocol of share groups (KIP-932): members send heartbeats, whose responses have their partitions.
+"""The protocol of share groups (KIP-932): members send heartbeats, and the responses list the members' partitions.
 
 A partition is assigned once its state exists at its share coordinator. Kafka: `GroupMetadataManager`.
 """
@@ -70,7 +70,7 @@ class ShareProtocol:
     ) -> None:
         """`groups` are the shard's groups by id; `session_timeout` returns a group's session time-out in seconds.
 
-        `may_assign` returns whether a group may get a new target now; else a later heartbeat computes it.
+        `may_assign` returns whether a group may get a new target assignment now; if not, a later heartbeat computes it.
         """
         self._sessions = sessions
         self._targets = targets
@@ -83,7 +83,7 @@ class ShareProtocol:
         self._max_size = max_size
 
     def heartbeat(self, group: ShareGroup, request: ShareHeartbeat, then: OnHeartbeat) -> None:
-        """Move the member to its target. Raises ApiError, and changes nothing then."""
+        """Handle a heartbeat: move the member to its target. Raises ApiError, and changes nothing then."""
         before = self._find_member(group, request)
         member = _update(before, request)
         entries: list[Entry] = []
@@ -182,7 +182,7 @@ class ShareProtocol:
         return target
 
     def _assignable(self, group: ShareGroup, topics: Mapping[str, tuple[object, int]]) -> Assignment:
-        """Return the partitions that have a state and a subscriber; nothing for a group without members."""
+        """Return the partitions that have a state and a subscriber; none for a group without members."""
         if not group.members:
             return NOTHING
         initialized = self._states.of(group.id).initialized

@@ -1,4 +1,4 @@
-"""The records of share groups, byte for byte as Kafka writes them, by the kind of their key.
+"""The records of share groups, byte for byte as Kafka writes them. The version of the key tells the kind.
 
 10  a member: its subscription              11  a group: its epoch
 12  the target assignment: its epoch        13  the target of one member
@@ -58,17 +58,17 @@ def group(group_id: str, epoch: int) -> Entry:
 
 
 def target(group_id: str, epoch: int, now_ms: int) -> Entry:
-    """Return the record with the epoch of the target assignment, and when it was computed."""
+    """Return the record with the epoch of the target assignment, and the time when it was computed."""
     return _group_key(TARGET, group_id), _TARGET_EPOCH.write(0, Message(epoch=epoch, timestamp=now_ms))
 
 
 def member(group_id: str, one: ShareMember) -> Entry:
-    """Return the record with a member's subscription and identity."""
+    """Return the record with a member's subscription and client."""
     return _member_key(MEMBER, group_id, one.id), _MEMBER.write(0, one)
 
 
 def read_member(data: bytes, known: ShareMember) -> ShareMember:
-    """Return `known` with the subscription and identity from a value. Raises ValueError."""
+    """Return the member `known` with the subscription and client from a value. Raises ValueError."""
     value = _MEMBER.read(data)
     return known._replace(
         rack_id=value.rack_id, client_id=value.client_id, client_host=value.client_host, topics=value.topics
@@ -92,13 +92,13 @@ def current(group_id: str, one: ShareMember) -> Entry:
 
 
 def read_current(data: bytes, known: ShareMember) -> ShareMember:
-    """Return `known` with the current assignment from a value. Raises ValueError."""
+    """Return the member `known` with the current assignment from a value. Raises ValueError."""
     value = _CURRENT.read(data)
     return known._replace(epoch=value.epoch, previous_epoch=value.previous_epoch, assigned=_assignment(value.assigned))
 
 
 def states(group_id: str, topics: StateTopics) -> Entry:
-    """Return the record with the group's partitions by the progress of their states."""
+    """Return the record of the partitions whose states are being initialized, are initialized, or being deleted."""
     value = Message(
         initializing=_named(topics.initializing),
         initialized=_named(topics.initialized),
@@ -108,7 +108,7 @@ def states(group_id: str, topics: StateTopics) -> Entry:
 
 
 def read_states(data: bytes) -> StateTopics:
-    """Return the group's partitions by the progress of their states. Raises ValueError."""
+    """Decode the value of a record that `states` made. Raises ValueError."""
     value = _STATES.read(data)
     return StateTopics(
         _read_named(value.initializing),

@@ -1,7 +1,7 @@
 """Initialize, read and delete the states of share partitions at the share coordinators, for the group coordinator.
 
-`__consumer_offsets` records which partitions have a state: a record is written before and after each step, so that the
-next coordinator of the group can finish a step that was begun.
+`__consumer_offsets` records which partitions have a state. A record is written before and after each initialization and
+deletion, so that the next coordinator of the group knows what was begun.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOTHING = StateTopics()
 
 
 class ShareStates:
-    """Initializes, reads and deletes the states of one shard's groups. Use from the loop's thread only."""
+    """The states of the share partitions of one shard's groups. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker, write: Write) -> None:
         """`write` writes and replays records."""
@@ -41,7 +41,7 @@ class ShareStates:
         return self._topics.get(group_id, _NOTHING)
 
     def replay(self, group_id: str, topics: StateTopics | None) -> None:
-        """Apply a record."""
+        """Apply a record of a group's states, or a tombstone (None)."""
         if topics is None:
             self._topics.pop(group_id, None)
         else:
@@ -58,7 +58,7 @@ class ShareStates:
                 self.initialize(group_id, -1, topics.initializing)
 
     def begin(self, group_id: str, new: Partitions) -> Entry:
-        """Return the record that lists these states as initializing."""
+        """Return the record that lists the states of these partitions as initializing."""
         return records.states(group_id, self.of(group_id).add_initializing(new))
 
     def initialize(
@@ -69,7 +69,7 @@ class ShareStates:
         offsets: Mapping[tuple[uuid.UUID, int], int] | None = None,
         then: Callable[[Results], object] = ignore,  # type: ignore[assignment]
     ) -> None:
-        """Initialize states at `offsets`, or where the group's settings say. Call `then` with the results."""
+        """Initialize states to start at `offsets`, by default as the group's settings say. `then` gets the results."""
 
         def row(key: tuple[uuid.UUID, int]) -> Message:
             start = -1 if offsets is None else offsets[key]
@@ -149,7 +149,7 @@ def _keys(partitions: Partitions) -> list[tuple[uuid.UUID, int]]:
 
 
 def _split(partitions: Partitions, results: Results) -> tuple[Partitions, Partitions]:
-    """Return the partitions whose result has no error, and the others."""
+    """Return the partitions whose result has no error, and the partitions whose result has an error."""
     good: dict[uuid.UUID, tuple[str, frozenset[int]]] = {}
     bad: dict[uuid.UUID, tuple[str, frozenset[int]]] = {}
     for topic, (name, indexes) in partitions.items():

@@ -1,6 +1,6 @@
 """The assignor of streams groups, `sticky`: tasks stay where they are as far as the load stays even.
 
-An active task goes to the member that had it, else to one that had its standby copy, else to the least loaded process.
+An active task goes to the member that had it, else to a member with a standby copy, else to the least loaded process.
 A standby task goes to a process that does not have the task. Deterministic, whatever the order of its input.
 Kafka: `StickyTaskAssignor`.
 """
@@ -22,8 +22,8 @@ def assign(
 ) -> dict[str, Tasks]:
     """Return each member's tasks. O(tasks x processes).
 
-    `processes` are the members' process ids, `counts` the subtopologies' numbers of tasks; tasks of those in `stateful`
-    have `standbys` copies. `present` is the previous target assignment.
+    `processes` are the process ids by member id, `counts` the numbers of tasks by subtopology. Tasks of the
+    subtopologies in `stateful` have `standbys` standby copies. `present` is the previous target assignment.
     """
     return _Assignment(processes, counts, stateful, standbys, present).run() if processes else {}
 
@@ -39,7 +39,7 @@ class _Quota:
         self.each = -(-self._tasks // self._members) if self._members else 0
 
     def took(self, count: int) -> None:
-        """Recompute the quota of the other members if one with `count` tasks has reached it."""
+        """Recompute the quota of the other members if a member that now has `count` tasks has reached the quota."""
         if count == self.each:
             self._members -= 1
             self._tasks -= count
@@ -99,7 +99,7 @@ class _Assignment:
             self._give(self._least_loaded(process), task, self._active)
 
     def _assign_standby(self) -> None:
-        """Assign one more copy of each task."""
+        """Assign one more standby copy of each stateful task."""
         remaining = []
         for task in sorted(self._stateful_tasks, key=lambda task: (task[1], task[0]), reverse=True):
             candidates = [self._had_active.get(task), *sorted(self._had_standby[task], key=self._member_load)]

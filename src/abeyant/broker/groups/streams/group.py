@@ -1,8 +1,8 @@
-"""A streams group (KIP-1071): its members, and how each reaches its target assignment of tasks.
+"""A streams group (KIP-1071): its members, and how each member reaches its target assignment of tasks.
 
-It has no clock. As in a consumer group, a member first revokes what is not in its target, and then gets the tasks that
-others have revoked. A process that has a task in one role gets it in the other only after revoking it.
-Kafka: `StreamsGroup`, `CurrentAssignmentBuilder`.
+It has no clock. As in a consumer group, a member first revokes the tasks that are not in its target, and then gets
+tasks that other members have revoked. A process with an active or a standby task must revoke it before it gets the same
+task in the other role. Kafka: `StreamsGroup`, `CurrentAssignmentBuilder`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class StreamsState(Enum):
 
 
 class Endpoint(NamedTuple):
-    """Host and port of a member for interactive queries."""
+    """The host and port at which a member serves interactive queries."""
 
     host: str
     port: int
@@ -60,9 +60,9 @@ class StreamsMember(NamedTuple):
     state: MemberState = MemberState.STABLE
     assigned: Tasks = NO_TASKS
     revoking: Tasks = NO_TASKS
-    """The tasks that it has to revoke."""
+    """The tasks that the member has to revoke."""
     since: Mapping[Task, int] = _NEVER
-    """The epoch in which it got each active task."""
+    """The epoch in which the member got each active task."""
 
     def is_reconciled(self, target_epoch: int) -> bool:
         """Return whether the member has its assignment of `target_epoch`, and no task left to revoke or await."""
@@ -70,7 +70,7 @@ class StreamsMember(NamedTuple):
 
 
 class StreamsGroup:
-    """One group. Only the replay of records changes fields that records have; each coordinator computes the others."""
+    """A streams group. Only the replay of records changes fields that records have. Coordinators compute the rest."""
 
     type = "streams"
     protocol_type = "streams"
@@ -135,8 +135,8 @@ class StreamsGroup:
     ) -> None:
         """Raise ApiError unless the client may commit. Kafka: `StreamsGroup.validateOffsetCommit`.
 
-        An older epoch is valid for the partitions of tasks that the member has had since then. `knows_stale`: the
-        client knows STALE_MEMBER_EPOCH.
+        An older epoch is valid for the partitions of tasks that the member has had since then. `knows_stale` is whether
+        the client knows the error STALE_MEMBER_EPOCH.
         """
         if epoch < 0 and not self.members:
             return  # a non-member may commit while the group is empty
@@ -162,7 +162,7 @@ class StreamsGroup:
                 )
 
     def taken(self, process_id: str) -> tuple[TaskSet, TaskSet]:
-        """Return the active tasks of all processes, and all tasks of this one, with those still to revoke. O(tasks)."""
+        """Return all active tasks, and all tasks of one process, including tasks still to be revoked. O(tasks)."""
         active_tasks: set[Task] = set()
         own_tasks: set[Task] = set()
         for member in self.members.values():
@@ -175,7 +175,10 @@ class StreamsGroup:
 def reconcile(
     member: StreamsMember, owned: Tasks | None, target: Tasks, target_epoch: int, group: StreamsGroup
 ) -> StreamsMember:
-    """Return the member one step closer to its target. `owned` are the tasks in its heartbeat, if any."""
+    """Return the member after its next step: it revokes tasks, or moves to the target's epoch.
+
+    `owned` are the tasks that its heartbeat lists, if any.
+    """
     if member.is_reconciled(target_epoch):
         return member
     epoch = member.epoch

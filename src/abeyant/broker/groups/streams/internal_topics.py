@@ -1,7 +1,8 @@
 """Compute the partition counts of a topology's internal topics, and report missing topics and wrong counts.
 
-A repartition topic has as many partitions as the widest input of a subtopology that writes it, unless the topology
-sets its count; a changelog topic as many as its subtopology has tasks. Topics that are joined need equal counts.
+A repartition topic has as many partitions as the largest input topic of a subtopology that writes it, unless the
+topology sets its count. A changelog topic has as many partitions as its subtopology has tasks. Topics that are joined
+need equal counts.
 Kafka: `InternalTopicManager`, `RepartitionTopics`, `ChangelogTopics`, `CopartitionedTopicsEnforcer`.
 """
 
@@ -41,7 +42,7 @@ class ConfiguredTopology(NamedTuple):
     missing: tuple[TopicInfo, ...] = ()
     """The internal topics that do not exist."""
     status: tuple[Status, str] | None = None
-    """The reason why no tasks can be assigned, with a message; None if they can."""
+    """The reason why no tasks can be assigned, with a message; None if tasks can be assigned."""
 
 
 class _TopicsError(Exception):
@@ -49,9 +50,9 @@ class _TopicsError(Exception):
 
 
 def configure(topology: Topology, existing: Counts) -> ConfiguredTopology:
-    """Return the topology with all partition counts, or with a status that says why not. `existing` are all topics.
+    """Return the topology with all partition counts, or a status that says which topics are missing or wrong.
 
-    Raises ApiError: STREAMS_INVALID_TOPOLOGY if no topics could make it work.
+    `existing` are the topics that exist. Raises ApiError: STREAMS_INVALID_TOPOLOGY if no topics could fit the topology.
     """
     absent = {
         name for subtopology in topology.subtopologies for name in subtopology.source_topics if name not in existing
@@ -136,7 +137,7 @@ def _copartitioned(subtopology: Subtopology) -> list[set[str]]:
 def _enforce(
     group: Collection[str], fixed: Collection[str], flexible: Collection[str], counts: dict[str, int], existing: Counts
 ) -> None:
-    """Set the counts of the group's repartition topics. Raises _TopicsError if its topics cannot have the same."""
+    """Give all repartition topics of a copartition group the same count. Raises _TopicsError if that is impossible."""
     topic_counts = {name: existing.get(name, counts.get(name, 0)) for name in group}
     internal = {name: count for name, count in topic_counts.items() if name in fixed or name in flexible}
     external = {name: count for name, count in topic_counts.items() if name not in internal}

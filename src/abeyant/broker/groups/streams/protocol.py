@@ -1,7 +1,7 @@
-"""The protocol of streams groups (KIP-1071): members send heartbeats, whose responses have their tasks.
+"""The protocol of streams groups (KIP-1071): members send heartbeats, and the responses list the members' tasks.
 
-The first member brings the topology of the application. Tasks are assigned once all of its topics exist; the response
-says which internal topics are missing, and the broker that got the request creates them.
+The first member sends the topology of the application. Tasks are assigned once all topics of the topology exist. The
+response says which internal topics are missing, and the broker that got the request creates them.
 Kafka: `GroupMetadataManager.streamsGroupHeartbeat`.
 """
 
@@ -66,7 +66,7 @@ class StreamsHeartbeatResponse(NamedTuple):
     """The internal topics to create."""
     endpoint_epoch: int = 0
     members: tuple[StreamsMember, ...] | None = None
-    """The members with an endpoint; None if the client knows them."""
+    """The members that have an endpoint; None if the client knows them already."""
 
 
 OnStreamsHeartbeat = Callable[[StreamsHeartbeatResponse], object]
@@ -90,7 +90,7 @@ class StreamsProtocol:
     ) -> None:
         """`groups` are the shard's groups by id; `setting(group id, name)` returns a group's setting `streams.<name>`.
 
-        `may_assign` returns whether a group may get a new target now; else a later heartbeat computes it.
+        `may_assign` returns whether a group may get a new target assignment now; if not, a later heartbeat computes it.
         """
         self._waits = waits
         self._sessions = sessions
@@ -105,7 +105,7 @@ class StreamsProtocol:
         self._delayed: set[str] = set()  # groups that wait for more members before their first assignment
 
     def heartbeat(self, group: StreamsGroup, request: StreamsHeartbeat, then: OnStreamsHeartbeat) -> None:
-        """Move the member one step towards its target. Raises ApiError, and changes nothing then."""
+        """Handle a heartbeat: move the member a step towards its target. Raises ApiError, and changes nothing then."""
         before = self._find_member(group, request)
         member = _update(before, request)
         is_changed = member.id not in group.members or member != before
@@ -298,7 +298,7 @@ class StreamsProtocol:
         topics: Subscribed,
         configured: ConfiguredTopology | None,
     ) -> None:
-        """Set the group's fields that records lack and restart the member's session, if its records were written."""
+        """Set the group's fields that records lack, and restart the member's session, unless the write failed."""
         group = self._groups.get(group_id)
         if group is None or member.id not in group.members:
             return
@@ -339,7 +339,7 @@ def _update(member: StreamsMember, request: StreamsHeartbeat) -> StreamsMember:
 
 
 def _find_topology(group: StreamsGroup, request: StreamsHeartbeat, entries: list[Entry]) -> Topology:
-    """Return the group's topology, or initialize it. Raises ApiError for another one of the same or a later epoch."""
+    """Return the group's topology, or else the request's. Raises ApiError if the group would need an update."""
     if group.topology is None:
         if request.topology is None:
             raise ApiError(ErrorCode.unknown_server_error)

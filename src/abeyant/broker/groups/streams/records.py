@@ -1,7 +1,7 @@
-"""The records of streams groups, byte for byte as Kafka writes them, by the kind of their key.
+"""The records of streams groups, byte for byte as Kafka writes them. The version of the key tells the kind.
 
 17  a group: its epoch                      18  (not used)
-19  a member: its identity                  20  the target assignment: its epoch
+19  a member: its client and process        20  the target assignment: its epoch
 21  the target of one member                22  the current assignment of a member
 23  the topology
 """
@@ -80,12 +80,12 @@ def group(group_id: str, epoch: int, validated_epoch: int, configs: Mapping[str,
 
 
 def member(group_id: str, one: StreamsMember) -> Entry:
-    """Return the record with a member's identity."""
+    """Return the record with a member's client, process and topology epoch."""
     return _member_key(MEMBER, group_id, one.id), _MEMBER.write(0, one)
 
 
 def target(group_id: str, epoch: int, now_ms: int) -> Entry:
-    """Return the record with the epoch of the target assignment, and when it was computed."""
+    """Return the record with the epoch of the target assignment, and the time when it was computed."""
     return _group_key(TARGET, group_id), _TARGET_EPOCH.write(0, Message(epoch=epoch, timestamp=now_ms))
 
 

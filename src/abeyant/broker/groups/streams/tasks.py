@@ -20,13 +20,13 @@ TaskSet = frozenset[Task]
 
 
 class Tasks(NamedTuple):
-    """The tasks of a member."""
+    """The tasks of a member by role, active or standby."""
 
     active: TaskSet = frozenset()
     standby: TaskSet = frozenset()
 
     def overlaps(self, other: Tasks) -> bool:
-        """Return whether a task is in both, in the same role."""
+        """Return whether some task is also in `other`, in the same role."""
         return bool(self.active & other.active or self.standby & other.standby)
 
     def within(self, other: Tasks) -> bool:
@@ -47,7 +47,7 @@ def read_tasks(rows: Iterable[Any] | None) -> TaskSet:
 
 
 def task_rows(tasks: TaskSet, **fields: Any) -> list[Message]:
-    """Return a message's row for each subtopology, sorted. `fields` are more fields, as functions of a row's tasks."""
+    """Return a message's row for each subtopology, sorted. `fields` compute further fields from a row's tasks."""
     found = [(name, list(rows)) for name, rows in groupby(sorted(tasks), itemgetter(0))]
     return [
         Message(

@@ -45,12 +45,12 @@ class Subtopology(NamedTuple):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Return the topics that it reads: of users, and repartition topics."""
+        """Return the topics that the subtopology reads: source topics and repartition topics."""
         return (*self.source_topics, *(topic.name for topic in self.repartition_source_topics))
 
 
 class Topology(NamedTuple):
-    """A topology, in its epoch."""
+    """The topology of an application, with its epoch, which counts the versions."""
 
     epoch: int
     subtopologies: tuple[Subtopology, ...]
@@ -64,7 +64,7 @@ class Topology(NamedTuple):
 
     @property
     def all_topics(self) -> tuple[str, ...]:
-        """Return all topics that it reads or writes, sorted."""
+        """Return all topics that the topology reads or writes, sorted."""
         sinks = {name for one in self.subtopologies for name in one.repartition_sink_topics}
         return tuple(sorted(sinks.union(self.required_topics)))
 

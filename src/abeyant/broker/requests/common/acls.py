@@ -1,4 +1,4 @@
-"""Refuse requests about ACLs with numbers that Kafka does not know."""
+"""Refuse requests whose ACLs have types, operations or permissions that Kafka does not know."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from abeyant.broker.requests.common.call import Call
 
 
 def all_known(call: Call, acls: Iterable[Acl]) -> bool:
-    """Return whether all numbers in rules or filters are known. Close the connection if not, as Kafka does."""
+    """Return whether Kafka knows all types, operations and permissions in these ACLs or filters.
+
+    If not, close the connection, as Kafka does.
+    """
     try:
         require_known(acls)
     except ValueError as error:

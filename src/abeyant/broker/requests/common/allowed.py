@@ -24,7 +24,7 @@ def may_read(call: Any, name: str | None, topic_id: Any) -> bool:
 
 
 def may(call: Any, operation: int, kind: int, name: str) -> bool:
-    """Return whether a client may perform an operation on a resource: any if ACLs are not enabled."""
+    """Return whether a client may perform an operation on a resource; True if ACLs are not enabled."""
     return not call.broker.cluster.controller.acls.enabled or allows(call, operation, kind, name)
 
 
@@ -45,6 +45,6 @@ def allows(call: Any, operation: int, kind: int, name: str) -> bool:
 
 
 def topic_name(call: Any, topic_id: Any) -> str | None:
-    """Return the name of a topic that a request names by its id; None if there is none."""
+    """Return the name of a topic that a request names by its id; None for an unknown id."""
     topic = call.broker.cluster.controller.by_id.get(topic_id)
     return None if topic is None else topic.name

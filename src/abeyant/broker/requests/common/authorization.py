@@ -1,8 +1,8 @@
-"""Authorize a request: refuse it, or handle the part that is allowed and answer the rest with errors.
+"""Authorize a request: refuse it, or handle the part that is allowed and respond to the rest with errors.
 
-Most requests name several topics or groups, of which a client may use some. Those that it may not use are taken out of
-the request, and their errors are added to the response. Fetch, which keeps its topics in sessions, checks them itself.
-Kafka: `KafkaApis`, `ControllerApis`, `AuthHelper`.
+Most requests name several topics or groups, of which a client may use some. The items that the client may not use are
+removed from the request, and their errors are added to the response. Only Fetch checks its topics itself, as it keeps
+them in sessions. Kafka: `KafkaApis`, `ControllerApis`, `AuthHelper`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["authorize"]
 
 
 def authorize(call: Any) -> None:
-    """Remove from a request the items that its client may not use. Raises ApiError if it may not send it at all."""
+    """Remove from a request the items that its client may not use. Raises ApiError if it may not send the request."""
     api, request = call.api.name, call.request
     if request is None:
         return
@@ -63,7 +63,7 @@ def authorize(call: Any) -> None:
 
 
 def _refuse(call: Any, operation: int, kind: int) -> NoReturn:
-    """Raise ApiError, with Kafka's message in every part of the response."""
+    """Raise ApiError, and have Kafka's message set wherever the response has this error."""
     error, text = FAILED[kind], _message(call, operation, kind)
     if hasattr(call.request, "member_id") and call.api.name == "JoinGroup":
         call.request = replace(call.request, member_id="")
@@ -83,7 +83,7 @@ def _message(call: Any, operation: int, kind: int) -> str | None:
 
 
 def _explain(part: Any, error: ErrorCode, text: str | None) -> None:
-    """Set the message of an error in all parts of a response."""
+    """Set the message `text` wherever a response, or a part of it, has this error."""
     if text is None:
         return
     if isinstance(part, (list, tuple)):
@@ -169,7 +169,7 @@ def _shown(call: Any, item: Any) -> Any:
 
 
 def _adding(rows: Any, *, alone: bool) -> Callable[[Any], None]:
-    """Return a function that adds `rows` to a response; with `alone`, replaces its rows, as none was allowed."""
+    """Return a function that adds `rows` to a response. With `alone`, as no item was allowed, they replace its rows."""
 
     def add(response: Any) -> None:
         if response.error_code is not ErrorCode.none:
@@ -224,7 +224,7 @@ def _each_topic(operation: int, field: str) -> Callable[[Any], None]:
 
 
 def _add_partitions(call: Any) -> None:
-    """Refuse all partitions if the client may not write to one of the topics; the others are not attempted."""
+    """If the client may not write to a topic, refuse the whole request; allowed topics get OPERATION_NOT_ATTEMPTED."""
     if hasattr(call.request, "transactions"):  # between brokers
         if not allows(call, CLUSTER_ACTION, CLUSTER, CLUSTER_NAME):
             raise ApiError(FAILED[CLUSTER])
@@ -242,7 +242,7 @@ def _add_partitions(call: Any) -> None:
 
 
 def _share_offsets(call: Any) -> None:
-    """Remove from groups that the client may describe the topics that it may not."""
+    """In the groups that the client may describe, remove the topics that the client may not describe."""
     groups = []
     for group in call.request.groups:
         topics = group.topics

@@ -1,4 +1,4 @@
-"""BROKER_LOGGER resources in DescribeConfigs and IncrementalAlterConfigs. Kafka: `RuntimeLoggerManager`."""
+"""Describe and change the levels of a broker's loggers: BROKER_LOGGER resources. Kafka: `RuntimeLoggerManager`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REFUSED = {_APPEND: "APPEND", _SUBTRACT: "SUBTRACT"}
 
 
 def describe(call: Call, names: Collection[str] | None) -> list[ConfigEntry]:
-    """Return the levels of loggers, by default all. Ignores unknown names."""
+    """Return the levels of the loggers `names`, by default of all loggers. Ignores unknown names."""
     return [
         ConfigEntry(name, level, _SOURCE, False, False, _UNKNOWN_TYPE, "", ())
         for name, level in call.broker.cluster.controller.loggers.levels().items()
@@ -30,7 +30,7 @@ def describe(call: Call, names: Collection[str] | None) -> list[ConfigEntry]:
 
 
 def alter(call: Call, resource: Any) -> None:
-    """Change the levels of loggers, all or none. Raises ApiError."""
+    """Change the levels of loggers. Raises ApiError, before any change, if one of the changes is invalid."""
     _check_broker(call, resource.resource_name)
     loggers = call.broker.cluster.controller.loggers
     for config in resource.configs:

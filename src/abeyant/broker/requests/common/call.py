@@ -1,4 +1,4 @@
-"""A request that is being handled, with the methods that answer it."""
+"""A request that is being handled, with the methods that respond to it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EXEMPT = (17, 36)  # SaslHandshake and SaslAuthenticate
 
 
 class BaseCall:
-    """A request at a broker, from a client or from another broker. Answer it once."""
+    """A request at a broker, from a client or from another broker. Respond to it once."""
 
     __slots__ = ("_lost", "api", "began", "broker", "client_id", "local", "request", "since", "version")
 
@@ -42,7 +42,7 @@ class BaseCall:
         self._lost = False
 
     is_plain = False
-    """Whether the response may be sent with `answer_encoded`, as nothing observes, amends or throttles it."""
+    """Whether the response may be sent with `answer_encoded`, because nothing observes, amends or throttles it."""
 
     def answer(self, response: Any) -> None:
         """Send a response: an object with the fields of all versions."""
@@ -69,7 +69,7 @@ class BaseCall:
         raise ApiError(ErrorCode.not_leader_or_follower)
 
     def proceed(self) -> None:
-        """Handle the request. Answer an ApiError of the handler with that error for everything in the request."""
+        """Authorize and handle the request. On ApiError, respond with this error for everything in the request."""
         try:
             self.authorize()
             self.api.module.handle(self)
@@ -80,10 +80,10 @@ class BaseCall:
             self.answer(response)
 
     def authorize(self) -> None:
-        """Raise ApiError if the sender may not do this. Brokers may do everything."""
+        """Raise ApiError if the sender may not send this request. Brokers may send every request."""
 
     def lose_answer(self) -> None:
-        """Drop the response when it comes, and close a client's connection instead."""
+        """Drop the response when it is ready. If the sender is a client, close its connection then."""
         self._lost = True
 
 
@@ -129,7 +129,7 @@ class Call(BaseCall):
         try:
             parts = self._encode(response)
         except Exception:  # noqa: BLE001
-            logger("broker").exception("%r cannot be answered", self)
+            logger("broker").exception("cannot encode the response to %r", self)
             try:
                 response = self.api.error_response(self.request, ErrorCode.unknown_server_error)
                 parts = self._encode(response)
@@ -167,31 +167,34 @@ class Call(BaseCall):
     # -- throttling (KIP-219): the response is sent at once, and the connection is muted
 
     def throttle(self, seconds: float, by: str) -> None:
-        """Throttle the connection from the response on. The longest of several times counts. `by`: a quota or fault."""
+        """Mute the connection for `seconds` after the response; the longest of several calls counts.
+
+        `by` is the name of the quota, or "fault".
+        """
         seconds = round(min(seconds, _LONGEST_THROTTLE), 3)
         if seconds > self.throttle_seconds:
             self.throttle_seconds, self.throttled_by = seconds, by
 
     def charge(self, quota: str, amount: float) -> None:
-        """Record `amount` of the client's quota, and throttle the connection if it is exceeded."""
+        """Record that the client used `amount` of a quota, and throttle the connection if the quota is exceeded."""
         seconds = self.broker.client_quotas.charge(quota, self.connection.user, self.client_id, amount)
         if seconds:
             self.throttle(seconds, quota)
 
     def charge_time(self) -> None:
-        """Charge the time that handling the request took, once. Requests of the authentication are exempt."""
+        """Charge the client's quota, once, for the time that handling took. Requests that authenticate are exempt."""
         if self.connection.login is None and self.api.key not in _EXEMPT and self.began >= 0:
             took = self.broker.now() - self.began if self.local is None else self.local - (self.began - self.since)
             self.began = -1.0
             self.charge(REQUEST, 100 * took)
 
     def mutations(self, strict_since: int) -> Mutations:
-        """Return the client's quota of changes to topics, which refuses from version `strict_since` on (KIP-599)."""
+        """Return the client's quota for partition changes; it is strict from version `strict_since` on (KIP-599)."""
         quotas = self.broker.cluster.controller.mutation_quotas
         return quotas.of(self.connection.user, self.client_id, strict=self.version >= strict_since)
 
     def answer_mutations(self, response: Any, mutations: Mutations) -> None:
-        """Send a response, and throttle the client if it has exhausted its quota of changes."""
+        """Send a response, and throttle the client if it has exhausted `mutations`, its quota."""
         self.throttle(mutations.seconds, MUTATION)
         self.answer(response)
 
@@ -205,14 +208,14 @@ class Call(BaseCall):
         return parts
 
     def authorize(self) -> None:
-        """Raise ApiError if the client may not send this; remove the items that it may not use from the request."""
+        """Raise ApiError if the client may not send this request. Remove items in it that the client may not use."""
         if self.broker.cluster.controller.acls.enabled:
             from abeyant.broker.requests.common.authorization import authorize
 
             authorize(self)
 
     def done(self) -> None:
-        """Send no response (acks=0), and go on to the next request; without authorization, close the connection."""
+        """End the request without a response (acks=0). If a part of it was unauthorized, close the connection."""
         if self.amendments:
             self.connection.close()
             return
@@ -223,10 +226,10 @@ class Call(BaseCall):
         self._send([])
 
     def refuse(self, error: ErrorCode) -> None:
-        """Answer with an error for everything in the request, without handling it.
+        """Respond with an error for everything in the request, without handling it.
 
-        Close the connection instead if the response cannot carry the error: with acks=0 there is none, as in Kafka;
-        and some versions have no field for it, for instance Metadata for all topics before version 13.
+        Close the connection instead if no response can carry the error: with acks=0 there is no response, as in Kafka;
+        and in some versions responses have no field for it, for instance Metadata for all topics before version 13.
         """
         error_response = self.api.error_response(self.request, error)
         without_error = self.api.error_response(self.request, ErrorCode.none)

@@ -16,10 +16,10 @@ _NOT_FOUND_SINCE = 9
 
 
 class Commit:
-    """The offsets of one request."""
+    """The offsets that one request commits, each with its result."""
 
     def __init__(self, call: Call, names: list[str | None], unknown: ErrorCode) -> None:
-        """`names` are the topics' names; a topic with None, for an unknown id, gets the error `unknown`."""
+        """`names` are the names of the request's topics; None for an unknown id, which gets the error `unknown`."""
         self._call = call
         known = call.broker.cluster.controller.topics
         # For each partition: the topic's name, its part of the request, and its result, which may have an error.
@@ -41,7 +41,7 @@ class Commit:
         return all(result.error_code is not ErrorCode.none for _, _, result in self._rows)
 
     def answer(self, error: ErrorCode) -> None:
-        """Answer with `error` for offsets without an error of their own."""
+        """Respond. Offsets without an error of their own get `error`."""
         for _, _, result in self._rows:
             if result.error_code is ErrorCode.none:
                 result.error_code = error

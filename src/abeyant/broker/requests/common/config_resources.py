@@ -27,11 +27,11 @@ _NAMELESS = {
 """Kafka's messages about resources without a name."""
 
 Change = Callable[[dict[str, str], Any], dict[str, str]]
-"""A function that returns the new settings, given the current ones and a resource of the request."""
+"""A function that returns the new settings, given the current settings and a resource of the request."""
 
 
 def broker_of(call: Call, name: str, what: str = "Node", expected: str = ",") -> int | None:
-    """Return the id of the broker that a resource names; None for all. Raises ApiError unless it is this one."""
+    """Return this broker's id if it is `name`; None for "", all brokers. Raises ApiError for another name."""
     if not name:
         return None
     broker_id = call.broker.id
@@ -45,10 +45,10 @@ def broker_of(call: Call, name: str, what: str = "Node", expected: str = ",") ->
 
 
 def alter(call: Call, change: Change, alter_loggers: Callable[[Call, Any], None] | None = None) -> None:
-    """Change each valid resource. Answer with a result for each.
+    """Change the settings of each valid resource. Respond with a result for each resource.
 
-    `change(settings, resource)` returns the new settings from the current ones and the request. `alter_loggers` changes
-    a broker's loggers; without it they cannot be changed. Both may raise ApiError.
+    `change(settings, resource)` returns the new settings, given the current settings and a resource of the request.
+    `alter_loggers` changes a broker's loggers; if None, loggers cannot be changed. Both may raise ApiError.
     """
     resources = call.request.resources
     counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
@@ -80,7 +80,7 @@ def failed(resource: Any, error: ErrorCode, message: str | None = None) -> Messa
 
 
 def describe(entry: ConfigEntry) -> Message:
-    """Return a setting as CreateTopics and DescribeConfigs describe it."""
+    """Return a setting's fields that the responses of CreateTopics and DescribeConfigs share."""
     return Message(
         name=entry.name, value=entry.value, read_only=entry.read_only, config_source=entry.source,
         is_sensitive=entry.sensitive,
@@ -101,7 +101,7 @@ def _check_names(resource: Any) -> None:
 
 
 def _check_listener(call: Call, broker: int | None, changes: Mapping[str, str]) -> None:
-    """Raise ConfigError if this broker's listener refuses the change."""
+    """Raise ConfigError if this broker's listener cannot have the changed settings."""
     settings, broker_id = call.broker.cluster.settings, call.broker.id
     defaults, broker_settings = settings.dynamic(None), settings.dynamic(broker_id)
     after = {**changes, **broker_settings} if broker is None else {**defaults, **changes}
@@ -154,7 +154,7 @@ def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], di
 
 
 def _warn(scope: Scope, resource: Any, changed: Mapping[str, str]) -> None:
-    """Log the names of settings that were set and have no effect."""
+    """Log the names of settings that the request sets although they have no effect in this broker."""
     names = {config.name for config in resource.configs} & changed.keys()
     if ineffective := sorted(name for name in names if not definition(scope, name).has_effect):
         logger("broker").warning("settings without effect in this broker: %s", ", ".join(ineffective))

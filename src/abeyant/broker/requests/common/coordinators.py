@@ -17,11 +17,11 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def group_shard(call: Call, group_id: str, *, nameless: bool = False, expire_overdue: bool = False) -> GroupShard:
-    """Return the shard of a group. Raises ApiError: INVALID_GROUP_ID, or the coordinator's.
+    """Return the shard of a group. Raises ApiError: INVALID_GROUP_ID, or an error of the coordinator.
 
     With `nameless` the empty group id is allowed, as for committing offsets. With `expire_overdue`, first remove
-    members whose session has expired but whose timer has not fired yet: a client that describes or deletes the group
-    may have waited just that long.
+    members whose session has expired but whose timer has not fired yet: a client may have waited exactly the session
+    time-out before it describes or deletes the group.
     """
     if not group_id and not nameless:
         raise ApiError(ErrorCode.invalid_group_id)
@@ -32,24 +32,24 @@ def group_shard(call: Call, group_id: str, *, nameless: bool = False, expire_ove
 
 
 def transaction_shard(call: Call, transactional_id: str) -> TransactionShard:
-    """Return a transactional id's shard. Raises ApiError: INVALID_REQUEST for an empty id, or the coordinator's."""
+    """Return a transactional id's shard. Raises ApiError: INVALID_REQUEST if empty, or an error of the coordinator."""
     if not transactional_id:
         raise ApiError(ErrorCode.invalid_request)
     return call.broker.transaction_coordinator.shard(transactional_id)
 
 
 def error_for_version(call: Call, error: ErrorCode, since: int) -> ErrorCode:
-    """Return the error for the client's version of the API, which knows PRODUCER_FENCED from version `since` on."""
+    """Return `error`; for clients before version `since`, replace PRODUCER_FENCED by INVALID_PRODUCER_EPOCH."""
     if error is ErrorCode.producer_fenced and call.version < since:
         return ErrorCode.invalid_producer_epoch
     return error
 
 
 def host_of(call: Call) -> str:
-    """Return the client's address in Kafka's form."""
+    """Return the client's address as Kafka writes it, with a slash: "/127.0.0.1"."""
     return f"/{call.connection.peer.rpartition(':')[0]}"
 
 
 def milliseconds(time: timedelta | None) -> int:
-    """Return a duration in a request in ms; -1 for None."""
+    """Convert a request's duration to milliseconds, and None to -1."""
     return -1 if time is None else time // _MILLISECOND

@@ -15,17 +15,17 @@ UNSUPPORTED = "The version of API is not supported."  # Kafka's message, of some
 
 
 def require_consumer_groups(call: Call) -> None:
-    """Raise ApiError unless groups of the consumer protocol are enabled: UNSUPPORTED_VERSION."""
+    """Raise ApiError (UNSUPPORTED_VERSION) unless groups of the consumer protocol are enabled."""
     _require(call, GROUPS, "consumer")
 
 
 def require_shares(call: Call, message: str | None = None) -> None:
-    """Raise ApiError, with this message, unless share groups are enabled: UNSUPPORTED_VERSION."""
+    """Raise ApiError (UNSUPPORTED_VERSION), with this message, unless share groups are enabled."""
     _require(call, SHARES, None, message)
 
 
 def require_streams(call: Call) -> None:
-    """Raise ApiError unless streams groups are enabled: UNSUPPORTED_VERSION."""
+    """Raise ApiError (UNSUPPORTED_VERSION) unless streams groups are enabled."""
     _require(call, STREAMS, "streams")
 
 

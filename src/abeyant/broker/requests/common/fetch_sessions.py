@@ -1,9 +1,9 @@
-"""Incremental fetches (KIP-227): a consumer lists its partitions once, and afterwards only changes.
+"""Keep the sessions of incremental fetches (KIP-227): a consumer lists its partitions once, and then only changes.
 
 A session keeps each partition's query, and the high watermark and log start that were last sent. Responses in a
 session omit partitions without changes. Each broker keeps a limited number of sessions
-(`max.incremental.fetch.session.cache.slots`). When all are taken, one that was not used for two minutes is evicted; if
-there is none, the client gets session 0: no session.
+(`max.incremental.fetch.session.cache.slots`). When all slots are taken, a session that was not used for two minutes is
+evicted. If there is no such session, the client gets the session id 0, which means no session.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Key = tuple[str | None, uuid.UUID | None, int]
 
 
 class SessionPartition:
-    """One partition of a session: its query, and the marks that were last sent."""
+    """One partition of a session: its query, and the high watermark and log start that were last sent."""
 
     __slots__ = ("last_marks", "query")
 
@@ -48,7 +48,7 @@ class FetchSession:
         self.partitions: dict[Key, SessionPartition] = {}
 
     def update(self, queries: list[Any], forgotten: list[Key]) -> None:
-        """Apply the changes of a request."""
+        """Add or replace the partitions in `queries`, and remove the partitions in `forgotten`."""
         for query in queries:
             partition = self.partitions.get(query.key)
             if partition is None:
@@ -59,7 +59,7 @@ class FetchSession:
             self.partitions.pop(key, None)
 
     def changes(self, results: list[Any]) -> list[Any]:
-        """Return the results with changes since the last response."""
+        """Return the results of this session's partitions that differ from the last response."""
         return [
             result
             for result in results
@@ -68,13 +68,13 @@ class FetchSession:
         ]
 
     def sent(self, changes: list[Any]) -> None:
-        """Record the marks that the response sends to the client."""
+        """Record the high watermarks and log starts that the response sends to the client."""
         for result in changes:
             marks = None if result.error is not ErrorCode.none else (result.high_watermark, result.start)
             self.keep(result.query.key, marks, moves=bool(result.records))
 
     def keep(self, key: Key, marks: tuple[int, int] | None, *, moves: bool) -> None:
-        """Store a partition's marks as sent. With `moves` (records were sent), move it to the end: others go first."""
+        """Record that `marks` (high watermark, log start) were sent. With `moves`, the next fetch reads `key` last."""
         self.partitions[key].last_marks = marks
         if moves and len(self.partitions) > 1:
             self.partitions[key] = self.partitions.pop(key)
@@ -124,7 +124,7 @@ class FetchSessions:
         return session
 
     def session_keys(self, request: Any) -> list[Key]:
-        """Return all partitions of an incremental fetch's session, as the request lists only changed ones."""
+        """Return all partitions of an incremental fetch's session; the request itself lists only changed partitions."""
         session = self._sessions.get(request.session_id) if request.session_epoch > _FIRST_EPOCH else None
         return [] if session is None else list(session.partitions)
 

@@ -29,7 +29,7 @@ _SHOWING_OPERATIONS: Final = (
 
 
 def hide(call: Any) -> None:
-    """Add amendments that remove from the response what the client may not describe."""
+    """Add functions to `call.amendments` that remove from the response what the client may not describe."""
     api = call.api.name
     if api in ("Metadata", "DescribeTopicPartitions") and not call.request.topics and not call.amendments:
         call.amendments.append(lambda response: _keep(call, response, "topics", "name", DESCRIBE, TOPIC))
@@ -80,7 +80,7 @@ def _hide_configs(call: Any, response: Any) -> None:
 
 
 def _hide_topics(call: Any, response: Any) -> None:
-    """If the request is for all topics of a group, remove those that the client may not describe."""
+    """If the request is for all topics of a group, remove the topics that the client may not describe."""
     every = {group.group_id for group in call.request.groups if group.topics is None}
     for group in response.groups:
         if group.group_id in every:
@@ -88,7 +88,7 @@ def _hide_topics(call: Any, response: Any) -> None:
 
 
 def _limit_operations(call: Any, response: Any) -> None:
-    """Remove from the authorized operations those that the client may not perform."""
+    """Remove the operations that the client may not perform from the response's authorized operations."""
     rows = [(response, "cluster_authorized_operations", CLUSTER, CLUSTER_NAME)]
     rows += [(row, "topic_authorized_operations", TOPIC, row.name) for row in getattr(response, "topics", None) or ()]
     rows += [(row, "authorized_operations", GROUP, row.group_id) for row in getattr(response, "groups", None) or ()]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from abeyant.broker.requests.common.call import Call
 
 REPLICA_FETCH = "ReplicaFetch"
-"""The API name of a follower's fetch in faults; "Fetch" is a client's."""
+"""The API name of a follower's fetch in faults; "Fetch" is the name of a client's fetch."""
 
 NAME_PARTITIONS = frozenset(
     {
@@ -105,7 +105,7 @@ def transactional_ids_of(call: Any) -> set[str]:
 def _ids_of(request: Any, id_fields: Iterable[str], list_fields: Iterable[str], *, key_type: int) -> set[str]:
     """Return the ids in a request's `id_fields`, and in `list_fields`: lists of ids, or of messages with `id_fields`.
 
-    A FindCoordinator request with this `key_type` has them in `key` and `coordinator_keys`.
+    A FindCoordinator request with this `key_type` has the ids in `key` and `coordinator_keys`.
     """
     ids = {getattr(request, field, None) for field in id_fields}
     for field in list_fields:

@@ -1,6 +1,6 @@
 """A request between brokers. In Kafka it is sent over the wire; here it is a message that is never encoded.
 
-It is handled like a client's request, so faults apply to it, and it waits for a paused broker.
+It is handled like a client's request, so faults apply to it, and it waits while its receiver is paused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DelayedPeerResponse(BrokerOperation):
-    """The wait for a response, in the sender's InterBroker purgatory, keyed by the receiver's id."""
+    """A sender's wait for another broker's response, in its InterBroker purgatory, keyed by the receiver's id."""
 
     __slots__ = ("_partitions", "_receiver", "_response", "_then")
 
@@ -45,21 +45,21 @@ class DelayedPeerResponse(BrokerOperation):
         return self._partitions
 
     def receive(self, response: Any) -> None:
-        """Complete with the response, or None if it was lost."""
+        """Complete with the response, or with None if request or response was lost."""
         self._response = response
         self.force_complete()
 
     def try_complete(self) -> bool:
-        """Complete without a response when the receiver has stopped."""
+        """Complete without a response if the receiver has stopped or does not exist."""
         return (self._receiver is None or self._receiver.stopped) and self.force_complete()
 
     def on_complete(self) -> None:
-        """Pass on the response."""
+        """Call `then` with the response, or with None."""
         self._then(self._response)
 
 
 class PeerCall(BaseCall):
-    """Another broker's request at the receiver."""
+    """A request from another broker, which this call's `broker` has received."""
 
     __slots__ = ("_sender", "_waiting")
 
@@ -71,11 +71,11 @@ class PeerCall(BaseCall):
         self._waiting = waiting
 
     def answer(self, response: Any) -> None:
-        """Send a response."""
+        """Send the response to the other broker."""
         self._send(None if self._lost else response)
 
     def refuse(self, error: ErrorCode) -> None:
-        """Answer with an error for everything in the request, without handling it."""
+        """Respond with an error for everything in the request, without handling it."""
         self.answer(self.api.error_response(self.request, error))
 
     def drop(self) -> None:
@@ -100,8 +100,8 @@ def ask(
 ) -> None:
     """Send a request of API `name`, in its highest version, to broker `number`, which may be the sender itself.
 
-    `partitions` are those that it names. `then` gets the response, or None if the other broker stopped, the request was
-    lost, or `request.timeout.ms` passed.
+    `partitions` are the partitions that the request names. `then` gets the response, or None if the other broker
+    stopped, the request was lost, or `request.timeout.ms` passed.
     """
     receiver = sender.cluster.brokers.get(number)
     waiting = DelayedPeerResponse(sender.request_timeout, receiver, partitions, client_id, sender.now(), then)

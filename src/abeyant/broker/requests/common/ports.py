@@ -1,4 +1,4 @@
-"""Protocols of what request handlers use: the broker that handles the request, its coordinators, and the cluster."""
+"""Protocols of the objects that request handlers use: the broker, its coordinators, and the cluster."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from abeyant.broker.transactions.shard import TransactionShard
 
 
 class Gate(Protocol):
-    """Called with each request before it is handled."""
+    """A function that is called with each request before it is handled."""
 
     def __call__(self, call: Any, /) -> bool:
         """Return whether the gate takes over a `Call`, `PeerCall` or `ReplicaFetchCall`.
 
-        If so, the gate has to call `proceed`, `refuse` or `drop` on it, in the loop's thread, now or later.
+        If so, the gate has to call the request's `proceed`, `refuse` or `drop`, in the loop's thread, now or later.
         """
 
 
@@ -79,7 +79,7 @@ class Broker(ports.Broker, Protocol):
 
     @property
     def share_sessions(self) -> ShareSessions:
-        """Return the broker's clients' share sessions."""
+        """Return the share sessions of the broker's clients."""
 
     @property
     def advertised(self) -> tuple[str, int]:
@@ -90,4 +90,4 @@ class Broker(ports.Broker, Protocol):
         """Return the broker's log directory, as shown to clients."""
 
     def handle(self, call: Any) -> None:
-        """Handle a call. If that raises, log the exception and answer with UNKNOWN_SERVER_ERROR."""
+        """Handle a call. If that raises, log the exception and respond with UNKNOWN_SERVER_ERROR."""

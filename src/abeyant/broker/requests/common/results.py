@@ -10,7 +10,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 Failed = Callable[[Any, ErrorCode], Message]
-"""Returns the result of a failed item."""
+"""A function that returns the result of an item that failed with this error."""
 
 
 def results(
@@ -21,10 +21,10 @@ def results(
     key: str = "",
     repeated: str = "",
 ) -> list[Message]:
-    """Return `result(item)` for each item. If it raises ApiError, return `failed(item, error)` with its message.
+    """Return a list with `result(item)` for each item, or `failed(item, error)` if that raises ApiError.
 
-    `result` may also be one error for all items. With `key`, the name of an attribute, items that share its value get
-    one result: INVALID_REQUEST, with the message `repeated`, in which {} is the value.
+    `result` may also be one error for all items. `key` names an attribute: items with the same value there get only one
+    result, INVALID_REQUEST with the message `repeated`, in which {} stands for the value.
     """
     by_key: dict[object, list[Any]] = {}
     for index, item in enumerate(items):
@@ -56,7 +56,8 @@ def by_topic(
 ) -> list[Message]:
     """Return the topics of a request with the `results` of their partitions, by `result(topic, partition)`.
 
-    `name` and `partitions` are attributes of a topic in the request; `into` is that of its partitions in the response.
+    `name` and `partitions` are attributes of a topic in the request; `into` is the attribute for its partitions'
+    results in the response.
     """
     messages = []
     for topic in topics:

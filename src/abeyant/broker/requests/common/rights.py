@@ -1,7 +1,7 @@
 """The rights that each API needs, and the error code if they are missing. Kafka: `KafkaApis`, `ControllerApis`.
 
-A right is an operation on a type of resource. `WHOLE` has those for whole requests, `ITEMS` those for the items in a
-request. An API in neither table needs CLUSTER_ACTION on the cluster.
+A right is an operation on a type of resource. `WHOLE` has the rights for whole requests, `ITEMS` the rights for single
+items in a request. An API in neither table needs CLUSTER_ACTION on the cluster.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FIELDS: Final = {
     GROUP: ("group_id",), TRANSACTIONAL_ID: ("transactional_id", "v3_and_below_transactional_id"),
 }  # fmt: skip
 
-# The rights for the whole request, by API; one neither here nor in ITEMS needs CLUSTER_ACTION.
+# The rights for the whole request, by API; an API that is neither here nor in ITEMS needs CLUSTER_ACTION.
 WHOLE: Final[dict[str, tuple[tuple[int, int], ...]]] = {
     **dict.fromkeys(
         (
@@ -144,6 +144,6 @@ ITEMS: Final[dict[str, tuple[tuple[str, ...], int, int]]] = {
     "ListTransactions": ((), DESCRIBE, TRANSACTIONAL_ID),
 }
 WHOLE_CLUSTER: Final = {"CreateTopics": CREATE, "DeleteTopics": DELETE, "ListGroups": DESCRIBE}
-"""The operation on the cluster with which a client needs no right to the items, by API."""
+"""By API, the operation on the cluster that makes up for all rights to items: a client needs either."""
 
 CONFIGS: Final = {2: TOPIC, 4: CLUSTER, 8: CLUSTER, 16: CLUSTER, 32: GROUP}

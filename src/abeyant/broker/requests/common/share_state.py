@@ -1,4 +1,4 @@
-"""Handle the share group state APIs: a result for each partition, each from its own shard."""
+"""Handle the share group state APIs: get each partition's result from its shard of the share coordinator."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from abeyant.broker.shares.state.shard import ShareStateShard
 
 Finish = Callable[[ErrorCode], object]
-"""A callback with the error, or NONE, once the change is written; called once."""
+"""A callback that is called once, when the change is written, with the error or NONE."""
 
 Do = Callable[["ShareStateShard", ShareKey, Any, Message, Finish], object]
-"""A function that handles a partition of the request and sets the fields of its result. Raises ApiError."""
+"""A function that handles one partition of the request, and sets the fields of its result row. Raises ApiError."""
 
 
 def answer_each(call: Call, do: Do) -> None:
-    """Answer with the result of `do` for each partition, once all are written."""
+    """Call `do` for each partition of the request. Respond with their results once all are finished."""
     topics: dict[uuid.UUID | None, dict[int, Message]] = {topic.topic_id: {} for topic in call.request.topics}
     remaining = sum(len(topic.partitions) for topic in call.request.topics)
 

@@ -41,7 +41,7 @@ def lock_timeout(call: Call) -> timedelta:
 
 
 def require_topic(call: Call, topic_id: uuid.UUID | None, index: int) -> str:
-    """Return the topic's name. Raises ApiError if it or the partition is unknown, or the client may not read it."""
+    """Return the topic's name. Raises ApiError for an unknown topic or partition, or if the client may not read it."""
     topic = None if topic_id is None else call.broker.cluster.controller.by_id.get(topic_id)
     if topic is None:
         raise ApiError(ErrorCode.unknown_topic_id)
@@ -109,7 +109,7 @@ def _acknowledge(
 
 
 def _check(batches: Iterable[Acknowledgement], *, may_renew: bool) -> None:
-    """Raise ApiError unless the batches ascend, and each has known types: one for all of it, or one for each offset."""
+    """Raise ApiError unless the batches ascend, and each has one known type, or a known type for each offset."""
     last = -1
     for batch in batches:
         count = len(batch.types)
@@ -125,7 +125,7 @@ def _check(batches: Iterable[Acknowledgement], *, may_renew: bool) -> None:
 
 
 def name_leaders(call: Call, rows: Iterable[tuple[TopicPartition, Message]]) -> list[Message]:
-    """Set the current leader in rows with an error of `MOVED`. Return the brokers that lead those partitions."""
+    """Set the current leader in rows whose error is in `MOVED`. Return the brokers that lead these rows' partitions."""
     moved_partitions = []
     rows = list(rows)
     for (topic_id, index), row in rows:
@@ -136,7 +136,7 @@ def name_leaders(call: Call, rows: Iterable[tuple[TopicPartition, Message]]) -> 
 
 
 def new_row(index: int, error: ApiError | None) -> Message:
-    """Return a partition of a response."""
+    """Return a partition's row of a response, with `error` or without an error."""
     return Message(
         partition_index=index,
         error_code=ErrorCode.none if error is None else error.code,

@@ -15,7 +15,7 @@ NO_TIME_MS = -1
 
 
 def require_identity(call: Call) -> None:
-    """Raise ApiError for an anonymous client, and for one that authenticated with a delegation token itself."""
+    """Raise ApiError for an anonymous client, and for a client that authenticated with a delegation token."""
     session = call.connection.session
     by_token = session is not None and session.by_token
     if by_token or call.connection.user == "ANONYMOUS":
@@ -23,7 +23,7 @@ def require_identity(call: Call) -> None:
 
 
 def change_expiry(call: Call, period: timedelta, change: Callable[[str, bytes, int], int]) -> None:
-    """Change a token's expiry. Answer with the new one in ms, which `change(principal, hmac, period_ms)` returns."""
+    """Call `change(principal, hmac, period_ms)`. Respond with the token's new expiry, which it returns, in ms."""
     refused_at = NO_TIME_MS
     try:
         require_identity(call)
@@ -37,11 +37,11 @@ def change_expiry(call: Call, period: timedelta, change: Callable[[str, bytes, i
 
 
 def principal(kind: str | None, name: str | None) -> str:
-    """Return a principal in the form of ACLs and tokens, as in "User:alice"."""
+    """Return a principal as ACLs and tokens write it, for instance "User:alice"."""
     return f"{kind}:{name}"
 
 
 def principal_fields(text: str, prefix: str = "") -> dict[str, Any]:
-    """Return the fields of a response that name a principal."""
+    """Return the fields of a response that name the principal `text`. Their names begin with `prefix`."""
     kind, _, name = text.partition(":")
     return {f"{prefix}principal_type": kind, f"{prefix}principal_name": name}

@@ -1,4 +1,4 @@
-"""Parts of responses: topics, partitions, their leaders, brokers, authorized operations."""
+"""Build parts of responses: topics, partitions, their leaders, brokers, authorized operations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EVERYWHERE = ("", "0.0.0.0")  # listening addresses that a client cannot connec
 def address_for(call: Call, broker: Broker) -> tuple[str, int]:
     """Return the host and port at which this client reaches a broker.
 
-    They are the advertised ones. In place of a wildcard host it is the address that the client connected to.
+    They are the advertised host and port. If that host is a wildcard, use the address that the client connected to.
     """
     host, port = broker.advertised
     return call.connection.host if host in _EVERYWHERE else host, port
@@ -76,7 +76,7 @@ def _describe_partition(state: PartitionState, controller: Controller) -> Messag
 
 
 def name_leader(response: Message, call: Call, name: str | None, topic_id: uuid.UUID | None, index: int) -> None:
-    """Set the current leader, if known, in a partition's response with an error of `MOVED`."""
+    """Set the current leader, if known, in a partition's response whose error is in `MOVED`."""
     state = _state(call, name, topic_id, index)
     if state is not None:
         response.current_leader = Message(leader_id=state.leader, leader_epoch=state.leader_epoch)

@@ -1,4 +1,4 @@
-"""Verify the partitions of a transactional produce with the coordinator before the append (KIP-890)."""
+"""Before a transactional append, verify with the coordinator that the partitions are in the transaction (KIP-890)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Verified:
     """The coordinator's results for the partitions that had to be verified."""
 
     def __init__(self, errors: dict[Key, ErrorCode], verifications: dict[Key, Verification], *, adds: bool) -> None:
-        """`errors` and `verifications` are by partition. `adds`: the client leaves adding partitions to brokers."""
+        """`errors` and `verifications` are by partition. With `adds`, brokers add partitions to the transaction."""
         self._errors = errors
         self._verifications = verifications
         self._adds = adds
@@ -61,7 +61,7 @@ class Verified:
 
 
 def verify_then(call: Call, then: Callable[[Verified], object]) -> None:
-    """Verify the request's transactional partitions with the coordinator, then call `then`."""
+    """Verify the request's transactional partitions with the coordinator, then call `then` with the results."""
     adds = call.version >= _ADDS_SINCE
     verifications: dict[Key, Verification] = {}
     producers = set()

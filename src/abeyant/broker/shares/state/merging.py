@@ -11,9 +11,9 @@ from abeyant.broker.shares.spans import StateBatch
 def merge(batches: Iterable[StateBatch], start: int) -> tuple[StateBatch, ...]:
     """Return the batches from offset `start` on (-1 for all), in order, without overlaps, equal neighbours joined.
 
-    Where batches overlap, the one with the higher delivery count holds, then the one with the higher state: a record's
-    count never falls, and with one count it goes from available to acknowledged or archived. O(n log n) for n batches
-    that overlap little.
+    Where batches overlap, the batch with the higher delivery count wins, and with equal counts the batch with the
+    higher state: a record's count never falls, and while the count stays the same, the state goes from available to
+    acknowledged or archived. O(n log n) for n batches that overlap little.
     """
     ordered = sorted(batch for batch in batches if batch.last >= start)
     borders = sorted({border for batch in ordered for border in (max(batch.first, start), batch.last + 1)})

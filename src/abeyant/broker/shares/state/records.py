@@ -1,4 +1,4 @@
-"""The records of `__share_group_state`, byte for byte as Kafka writes them, by the kind of their key.
+"""The records of `__share_group_state`, byte for byte as Kafka writes them. The version of the key tells the kind.
 
 0  a snapshot: the whole state of a share partition      1  an update: what changed since
 """
@@ -32,7 +32,7 @@ _UPDATE = Schema(
 
 
 class ShareKey(NamedTuple):
-    """A share partition: a group and a partition."""
+    """The key of a share partition's state: the group, and the partition's topic id and index."""
 
     group: str
     topic_id: uuid.UUID
@@ -54,28 +54,28 @@ class ShareState(NamedTuple):
 
 
 def read_key(data: bytes) -> ShareKey:
-    """Return the share partition of a key. Raises ValueError."""
+    """Decode a record's key. Raises ValueError."""
     key = _KEY.read(data)
     return ShareKey(key.group_id, key.topic_id, key.partition)
 
 
 def snapshot(key: ShareKey, state: ShareState) -> Entry:
-    """Return the record with a whole state."""
+    """Return the record of a snapshot, which has the whole state."""
     return _key(SNAPSHOT, key), _SNAPSHOT.write(0, state)
 
 
 def tombstone(key: ShareKey) -> Entry:
-    """Return the tombstone of a share partition's state."""
+    """Return the tombstone that deletes a share partition's state."""
     return _key(SNAPSHOT, key), None
 
 
 def update(key: ShareKey, state: ShareState) -> Entry:
-    """Return the record with a change: its batches, and a start of -1 if that is unchanged."""
+    """Return the record of an update: the changed batches, and the start, which is -1 if it is unchanged."""
     return _key(UPDATE, key), _UPDATE.write(0, state)
 
 
 def read_snapshot(data: bytes) -> ShareState:
-    """Return the state in a snapshot. Raises ValueError."""
+    """Decode the value of a snapshot to the state. Raises ValueError."""
     value = _SNAPSHOT.read(data)
     return ShareState(
         value.snapshot_epoch, value.state_epoch, value.leader_epoch, value.start, value.complete,
@@ -84,7 +84,7 @@ def read_snapshot(data: bytes) -> ShareState:
 
 
 def read_update(data: bytes) -> ShareState:
-    """Return the change in an update, without the fields that only a snapshot has. Raises ValueError."""
+    """Decode the value of an update to the change. Fields that only a snapshot has are 0. Raises ValueError."""
     value = _UPDATE.read(data)
     batches = _batches(value.batches)
     return ShareState(value.snapshot_epoch, 0, value.leader_epoch, value.start, value.complete, batches, 0, 0)

@@ -65,7 +65,7 @@ class ShareStateShard(Shard):
         self._prune_task = self.broker.timer.call_later(_PRUNE_INTERVAL, self._prune)
 
     def end(self) -> None:
-        """Stop, as another broker leads now."""
+        """Cancel the timer, as another broker leads the partition now."""
         if self._prune_task is not None:
             self._prune_task.cancel()
             self._prune_task = None
@@ -75,14 +75,14 @@ class ShareStateShard(Shard):
         self.prune()
 
     def prune(self) -> None:
-        """Delete the records before the oldest snapshot that is needed."""
+        """Delete the records before the oldest of all share partitions' last snapshots."""
         needed = min(self._needed_from.values(), default=self.partition.high_watermark)
         self.partition.delete_records(min(needed, self.partition.high_watermark))
 
     def initialize(self, key: ShareKey, state_epoch: int, start: int, then: Then) -> None:
-        """Create the state, or replace one that has no newer epoch. Raises ApiError.
+        """Create a share partition's state, or replace a state whose epoch is not newer. Raises ApiError.
 
-        With a `start` of -1, the leader that reads the state first decides the start.
+        With a `start` of -1, the leader that reads the state first chooses the start offset.
         """
         self._require_partition(key)
         current = self.states.get(key)
@@ -97,7 +97,7 @@ class ShareStateShard(Shard):
         self._append(records.snapshot(key, state), then)
 
     def read(self, key: ShareKey, leader_epoch: int, then: Then) -> ShareState:
-        """Return the state for a leader. Write its epoch if it is new, then call `then`. Raises ApiError."""
+        """Return the state for a leader. Write `leader_epoch` if it is new, then call `then`. Raises ApiError."""
         state = self._require_state(key, "Read", leader_epoch)
         if leader_epoch in (-1, state.leader_epoch):
             then(ErrorCode.none)
@@ -116,7 +116,7 @@ class ShareStateShard(Shard):
         batches: Iterable[StateBatch],
         then: Then,
     ) -> None:
-        """Write a leader's change. Raises ApiError if there is no state, or it has a newer state or leader epoch."""
+        """Write a leader's change. Raises ApiError if there is no state, or if its state or leader epoch is newer."""
         state = self._require_state(key, "Write", leader_epoch)
         if state_epoch != -1 and state.state_epoch > state_epoch:
             raise ApiError(
@@ -126,7 +126,7 @@ class ShareStateShard(Shard):
         self._change(key, state._replace(start=start, complete=complete, batches=tuple(batches)), then)
 
     def summary(self, key: ShareKey) -> ShareState:
-        """Return the state; one with a start of -1 if there is none. Raises ApiError for an unknown partition."""
+        """Return the state, or a state with start -1 if there is none. Raises ApiError for an unknown partition."""
         self._require_partition(key)
         return self.states.get(key) or ShareState(0, 0, 0, -1, -1, (), 0, 0)
 
@@ -139,7 +139,7 @@ class ShareStateShard(Shard):
             then(ErrorCode.none)
 
     def forget_topic(self, topic_id: uuid.UUID) -> None:
-        """Delete the states of a deleted topic."""
+        """Delete the states of all share partitions of a deleted topic."""
         tombstones = [records.tombstone(key) for key in self.states if key.topic_id == topic_id]
         if tombstones:
             self.write(tombstones, ignore, timeout=self._timeout)
@@ -182,7 +182,7 @@ class ShareStateShard(Shard):
 
 
 def _changed(state: ShareState, change: ShareState) -> ShareState:
-    """Return a state after a change."""
+    """Return the state with a change applied to it."""
     start = state.start if change.start == -1 else change.start
     return state._replace(
         start=start,
