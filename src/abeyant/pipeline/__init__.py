@@ -1,6 +1,6 @@
 """Delayed operations on Apache Spark: analyze, resolve and replay them.
 
-Needs the extra `spark` (`pip install '.[spark]'`) and a Java, which the extra `java` can bring. Spark is
+Needs the extra `spark` (`pip install '.[spark]'`) and a Java runtime, which the extra `java` can bring. Spark is
 imported only when one of the names below is first used. Arguments and columns in milliseconds are named `..._ms`; other
 times are seconds, or timedelta.
 """

@@ -66,7 +66,7 @@ OPERATIONS: Final = _table(
 """Operations: the input of `resolve`, the replay and the analysis."""
 
 HOW_LONG: Final = ("timeout_ms", "timeout", "deadline")
-"""The columns that may have an operation's time limit; of several in a table the first here is read."""
+"""The columns that may hold an operation's time limit. If a table has several, the first in this order is read."""
 FURTHER: Final[Mapping[str, DataType]] = {
     "cancel_key": _STRING,
     "extend_key": _STRING,
@@ -74,7 +74,7 @@ FURTHER: Final[Mapping[str, DataType]] = {
     "extend_ms": _LONG,
     "extend": DayTimeIntervalType(),
 }
-"""Optional columns of operations that `resolve` reads, in the order in which duplicates are compared."""
+"""Optional columns of operations that `resolve` reads. Duplicates of an operation are compared in this order."""
 
 OBSERVED: Final = StructType(
     [
@@ -92,7 +92,7 @@ OBSERVED: Final = StructType(
         ),  # of records: of a produce's request, a fetch's response; null where not logged
     ]
 )
-"""Operations of a log, with their outcomes."""
+"""Operations that a log shows, with their outcomes."""
 
 EVENTS: Final = _table(instance=_STRING, key=_STRING, at=_TIME, progress=_LONG)
 
@@ -110,7 +110,7 @@ DETAILS: Final = StructType(
         StructField("counted", _LONG),  # number of events counted
     ]
 )
-"""The outcomes with `details=True`."""
+"""The columns of outcomes with `details=True`."""
 
 REJECTED_ROWS: Final = _table(
     table=_STRING,  # `operations` or `events`
@@ -170,7 +170,7 @@ BY_KEY: Final = _table(
 )
 
 PENDING: Final = _table(instance=_STRING, kind=_STRING, at=_TIME, pending=_LONG)
-"""One row for each instant at which the number changes: `pending` holds from `at` to the next row."""
+"""The number of pending operations over time: a row for each change; `pending` holds from `at` to the next row."""
 
 TIMEOUT_CURVE: Final = _table(
     instance=_STRING,
@@ -219,7 +219,7 @@ LAGS: Final = _table(
     at=_TIME,  # begin of the time slice
     lag_ms=_DOUBLE,  # longest time in it in which the follower had sent no fetch, and none was waiting
 )
-"""The lag of followers, by time slice: see `analysis.lags`."""
+"""The lag of followers behind leaders, by time slice: see `analysis.lags`."""
 
 INCIDENTS: Final = _table(
     kind=_STRING,

@@ -324,7 +324,7 @@ def test_what_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     put(tmp_path / "mine" / "thesis.txt", b"years")
     told = refused(log, "--out", tmp_path / "mine", "--overwrite")
-    assert told == f"{tmp_path}/mine exists and is not a result of abeyant: it is left alone"
+    assert told == f"{tmp_path}/mine exists and is not a result of abeyant: it is left alone; name another place"
     assert not out.exists()
 
 

@@ -42,7 +42,7 @@ def test_a_file_that_grew_or_was_replaced_is_named_once(tmp_path: Path, capsys: 
     now = 31.0
     changed.look_now_and_then()
     assert changed.found == {str(files[0])}
-    assert f"abeyant: {files[0]} has changed since the stream took it: rows added since" in capsys.readouterr().err
+    assert f"abeyant: {files[0]} has changed since the stream read it: rows" in capsys.readouterr().err
     files[2].write_text("another\n")
     changed.look()
     said = capsys.readouterr().err

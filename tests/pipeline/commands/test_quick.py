@@ -149,7 +149,7 @@ def test_what_expires_after_the_newest_event_may_still_be_open(
         _csv(tmp_path / "e.csv", "key,at", [("o9", "2026-03-02T09:30"), ("", f"2026-03-02T{newest}")]),
     ]
     assert main(["resolve", *tables, "--out", str(tmp_path / "out")]) == 0
-    wanted = "1 of the 3 expired have a deadline after the newest event (2026-03-02 13:00:00 UTC): still open, if"
+    wanted = "1 of the 3 expired have a deadline after the newest event (2026-03-02 13:00:00 UTC): they may still be"
     assert (wanted in capsys.readouterr().out) == said
     assert (wanted in (tmp_path / "out" / "report.html").read_text()) == said
 
@@ -183,7 +183,7 @@ def _read(*arguments: str) -> QuickTables:
         (["--operation", "kind=upper(order_id)"], "kind=upper(order_id) is more than a column or a constant"),
         (["--operation", "timeout_ms=99999*99999"], "is more than a column or a constant"),
         (["--operation", "start=current_date"], "is more than a column or a constant"),
-        (["--operation", "start=5"], "start is int32"),
+        (["--operation", "start=5"], "the column start has the type int32"),
     ],
 )
 def test_what_needs_spark_is_said(tmp_path: Path, options: list[str], why: str) -> None:
@@ -203,9 +203,9 @@ def test_what_needs_spark_is_said(tmp_path: Path, options: list[str], why: str) 
         ("order_id,paid_at\n1,2026-01-01\n \t\r\n", "quotes, line ends or characters"),
         ("order_id,paid_at\n1,2026-01-01\n ", "quotes, line ends or characters"),
         (" \norder_id,paid_at\n", "quotes, line ends or characters"),
-        ("order_id,order_id\n1,2\n", "columns without a name, or with one name"),
-        ("order_id,paid_at\n1,2026-1-1\n", "only Spark says whether '2026-1-1' is a time"),
-        ("order_id,paid_at\n1,2026-01-01 12:00 Europe/Berlin\n", "only Spark says whether"),
+        ("order_id,order_id\n1,2\n", "columns without a name, or several columns of the same name"),
+        ("order_id,paid_at\n1,2026-1-1\n", "only Spark can tell whether '2026-1-1' is a time"),
+        ("order_id,paid_at\n1,2026-01-01 12:00 Europe/Berlin\n", "only Spark can tell whether"),
     ],
 )
 def test_files_that_spark_may_read_differently_are_left_to_it(tmp_path: Path, text: str, why: str) -> None:
@@ -234,7 +234,7 @@ def test_a_missing_column_is_named_before_spark_starts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("quoted", ['"Ordered_At"', "'ordered_at'"])
 def test_a_name_in_quotes_is_refused_before_spark_starts(tmp_path: Path, quoted: str) -> None:
     orders, payments, *mapping = mapped(tmp_path)
-    said = f"operations: start={quoted}: quotes make a text of it, .*: --operation 'start=`ordered_at`'$"
+    said = f"operations: start={quoted}: in quotes it is a text, .*: --operation 'start=`ordered_at`'$"
     with pytest.raises(AbeyantError, match=said):
         _read(orders, payments, *mapping, "--operation", f"start={quoted}")
     for text in ("'ordered_at'", '"late"'):  # a label, and no column's name

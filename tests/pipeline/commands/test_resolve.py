@@ -116,7 +116,7 @@ def test_a_table_of_rejected_rows_only_is_no_success(
     number = pq.read_table(out / "invalid_events").num_rows
     assert shown.err.splitlines()[-1] == (
         f"abeyant: error: events: all {number} rows were rejected: no at, as for key 1; check the column's name, and "
-        f"what the conversion before made null. The result is complete; the rows are in {out}/invalid_events"
+        f"whether an earlier conversion made values null. The result is complete; the rows are in {out}/invalid_events"
     )
     late = [*MAPPING, "--operation", "timeout_ms=-5", "--overwrite", "--json", "--engine", engine]
     assert main(["resolve", *files, "--out", str(out), *late]) == 2
@@ -161,7 +161,7 @@ def test_what_is_refused_is_one_line(
     )
     text = tmp_path / "orders.txt"
     text.write_bytes(Path(files[0]).read_bytes())
-    assert f"{text} is not a Parquet file, or is truncated: say what it is by --format" in refusal(str(text), files[1])
+    assert f"{text} is not a Parquet file, or is truncated: name its format by --format" in refusal(str(text), files[1])
     empty = tmp_path / "empty.csv"
     empty.touch()
     assert "operations: no column 'op_id', expected string (columns: none)" in refusal(str(empty), files[1])

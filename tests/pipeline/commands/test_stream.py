@@ -290,7 +290,7 @@ def test_rows_appended_to_files_that_were_read_are_not_passed_over_in_silence(
     assert main([*command, "--tick", "off", "--drain"]) == 0
     told = capsys.readouterr()
     assert json.loads(told.out)["result"]["changed_files"] == [str(orders), str(payments)]
-    assert told.err.count("has changed since the stream took it: rows added since are in no table") == 2
+    assert told.err.count("has changed since the stream read it: rows that were added later are in no table") == 2
     assert outcomes(out) == {"a": "expired", "b": "expired"}
 
 
@@ -321,7 +321,7 @@ def test_files_in_another_order_than_their_times_are_told_of(
     late = "1 of 1 rows read (100.0 %) came too late and were rejected. They are up to 114m behind the watermark."
     assert [line for line in told if line.startswith(f"batch 1: {late}")], told
     assert told[-1].startswith("abeyant: this run: 1 of ")
-    assert "start again with another --out and --lateness 115m, or take files" in told[-1]
+    assert "start again with another --out and --lateness 115m, or read files" in told[-1]
     assert outcomes(tmp_path / "out") == {"a": "expired", "b": "completed"}
     assert main([*command, "--out", str(tmp_path / "mended"), "--lateness", "115m", "--quiet"]) == 0
     assert capsys.readouterr().err == ""
@@ -350,8 +350,8 @@ def test_a_file_of_another_type_is_named_and_without_it_the_stream_goes_on(
         return line.strip()
 
     bad = orders / "2 bad.parquet"
-    before = "abeyant: error: the stream ended: "
-    after = "write it like the others, or remove it; then the same command goes on"
+    before = "abeyant: error: the stream failed: "
+    after = "write this file like the other files, or remove it; then start the same command again"
     pq.write_table(pa.table(table | {"timeout_ms": ["soon"]}), bad)
     assert ended(bad) == f"{before}{bad}: column 'timeout_ms' is text in it, expected bigint: {after}"
     bad.write_bytes(b"PAR1, and no more")
@@ -458,7 +458,7 @@ def test_a_summary_does_without_operations_that_were_taken_away(spark: SparkSess
     assert sum_up(spark, plan, lines, Counted())
     text = (tmp_path / "summary" / "report.html").read_text(encoding="utf-8")
     assert "1 operation: 0 completed, 1 expired" in text
-    assert "could not be read again for their keys" in text
+    assert "could not be read again to find their keys" in text
 
 
 @pytest.mark.slow  # several runs of a stream

@@ -67,8 +67,8 @@ def test_a_failure_is_one_line(spark: SparkSession, tmp_path: Path, where: str) 
     with pytest.raises(AbeyantError) as error:
         follow(query, Lines(quiet=True), threading.Event())
     said = {
-        "worker": f"the stream ended: {REFUSED}",
-        "driver": "the stream ended: batch 0 is too much",
+        "worker": f"the stream failed: {REFUSED}",
+        "driver": "the stream failed: batch 0 is too much",
         "elsewhere": "ZeroDivisionError: a mistake",
     }
     assert said[where] in str(error.value)
@@ -109,8 +109,8 @@ def test_a_batch_with_many_late_rows_says_why_and_what_to_do(capsys: pytest.Capt
     assert told.startswith(
         "batch 1: 26 of 2,500 rows read (1.0 %) came too late and were rejected. They are up to 117m"
     )
-    assert "Probably files were taken in another order than that of the times in them" in told
-    assert "start again with another --out and --lateness 118m, or take files that belong together in one batch" in told
+    assert "Probably files were read in another order than that of the times in them" in told
+    assert "start again with another --out and --lateness 118m, or read files that belong together in one batch" in told
     lines.add(replace(COUNTS, batch=2))
     assert str(lines.late_summary()).startswith("this run: 51 of 7,500 rows read (0.7 %)"), "one batch had many"
     few = Lines(quiet=True)

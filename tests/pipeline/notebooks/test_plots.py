@@ -103,7 +103,7 @@ def test_what_is_no_table_of_outcomes_is_refused(spark: SparkSession, monkeypatc
         ((found.drop_columns("outcome"),), SchemaError, "outcomes: no column 'outcome', expected text"),
         ((frame.drop("outcome"),), SchemaError, "outcomes: no column 'outcome', expected string"),
         (([1, 2],), TypeError, "outcomes must be a table with an Arrow interface .*, not list"),
-        ((found, frame), TypeError, "operations are a Spark DataFrame, and outcomes are not"),
+        ((found, frame), TypeError, "operations are a Spark DataFrame, but outcomes are not"),
         ((spark.readStream.format("rate").load(),), AbeyantError, "outcomes are a stream"),
     ):
         with pytest.raises(error, match=said):

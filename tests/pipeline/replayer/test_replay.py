@@ -258,7 +258,7 @@ def test_configurations_may_be_a_table(spark: SparkSession, known: Known) -> Non
     found = rows_of(pipeline.replay(operations, outcomes, settings))
     assert {configuration for _, configuration in found} == set(pipeline.grid(tick_ms=[2], timeout_ms=[None, 7]))
     for sql, complaint in (
-        ("SELECT 1 AS tick", "configurations: there is no setting 'tick'; there are tick_ms, wheel_size"),
+        ("SELECT 1 AS tick", "configurations: there is no setting 'tick'; the settings are tick_ms, wheel_size"),
         ("SELECT 1 AS wheel_size", "configurations: wheel_size must be from 2"),
         ("SELECT 1 AS tick_ms WHERE false", "there is no configuration to replay"),
     ):

@@ -295,7 +295,7 @@ def test_files_that_nothing_tells_apart_are_named(tmp_path: Path) -> None:
     write(tmp_path / "logs" / "server.log", ["[2024-05-01 12:00:00,123] INFO started (kafka.server.KafkaServer)"])
     assert joined_files(by_broker(find_logs(str(tmp_path / "logs" / "*")))) == [
         "5 files read as one broker, logs: kafka-0.log, kafka-1.log, kafka-2.log, ...; "
-        "if they are of several, use a folder each; else --instance"
+        "if several brokers wrote them, give each broker a folder; if one did, give --instance"
     ]
     rotated = tmp_path / "broker"
     for name in ("kafka-request.log", "kafka-request.log.1"):

@@ -78,7 +78,9 @@ def test_a_glob_passes_over_folders_without_a_log(tmp_path: Path) -> None:
         put(Path("mix/dock") / name)
     with pytest.raises(AbeyantError) as caught:
         find_logs("mix/*")
-    assert str(caught.value) == "no kafka-request* in mix/dock: 3 other files left out; name them: 'mix/dock/*'"
+    assert str(caught.value) == (
+        "no kafka-request* in mix/dock: 3 other files left out; to read them, name them: 'mix/dock/*'"
+    )
     with pytest.raises(AbeyantError, match="3 other files"):
         find_logs("mix/dock")
     for pod in range(3):
@@ -86,7 +88,7 @@ def test_a_glob_passes_over_folders_without_a_log(tmp_path: Path) -> None:
     put(Path("pods/README"))
     for path in ("pods", "pods/kafka-*", "pods/kafka-[0-2]"):
         with pytest.raises(
-            AbeyantError, match=r"no kafka-request\* in .*: [34] other files left out; name them: "
+            AbeyantError, match=r"no kafka-request\* in .*: [34] other files left out; to read them, name them: "
         ) as told:
             find_logs(path)
         *_, mend = shlex.split(str(told.value))

@@ -185,7 +185,7 @@ def test_the_parser_of_one_request_rejects_several_and_reads_none_of_them() -> N
         messageType="DATA_MESSAGE", logEvents=[{"id": "1", "message": text()}, {"id": "2", "message": text()}]
     )
     for several in (events, b"[" + in_json(log=text()) + b"," + in_json(log=text()) + b"]"):
-        with pytest.raises(BadLineError, match="2 requests in one document: one a line is read"):
+        with pytest.raises(BadLineError, match="2 requests in one document: only one request per line"):
             LineParser().parse(several)
 
 

@@ -105,7 +105,7 @@ def test_what_is_no_table_or_a_wrong_one_is_refused(spark: SparkSession) -> None
     with pytest.raises(SchemaError, match="events: no column 'at', expected a timestamp"):
         pipeline.resolve(pd.DataFrame(OPERATIONS), pl.DataFrame(EVENTS).drop("at"))
     beyond = pl.DataFrame(EVENTS).with_columns(pl.Series("progress", [1 << 63], pl.UInt64))
-    with pytest.raises(SchemaError, match="events: column 'progress' is uint64, and cannot be made int64"):
+    with pytest.raises(SchemaError, match="events: column 'progress' is uint64, and cannot be converted to int64"):
         pipeline.resolve(pd.DataFrame(OPERATIONS), beyond)
     zoned = pd.DataFrame(EVENTS | {"at": [NOON.replace(tzinfo=UTC)]})
     assert as_dataframe(zoned, "events", spark).schema["at"].dataType.typeName() == "timestamp"

@@ -84,7 +84,7 @@ def test_what_is_not_ours_is_left_alone_and_one_run_writes_at_a_time(spark: Spar
     with pytest.raises(AbeyantError, match="is being written by process 7 on elsewhere, since 2026-01-01"):
         make(spark, out, 1, overwrite=True)
     (out / "claims" / "run-other.json").write_text("")
-    with pytest.raises(AbeyantError, match=r"lease is truncated .*; if that has died, its lease expires in \d+ s"):
+    with pytest.raises(AbeyantError, match=r"lease is truncated .*; if that process has died, its lease expires in"):
         make(spark, out, 1, overwrite=True)
     assert (out / "run-other" / "outcomes").exists()
 

@@ -190,7 +190,8 @@ def test_another_end_is_told_with_what_the_jvm_said_last(life: list[list[str]]) 
         "Spark failed: its JVM ended with status 7: the last word",
         "Level None:None:another",
         "Spark failed: its JVM ended with status 7: the last word",
-        "this process can have no Spark session any more, start another: its JVM ended with status 7: the last word",
+        "this process cannot start another Spark session: its JVM ended with status 7: the last word; "
+        "start a new process",
     ]
 
 
@@ -285,7 +286,7 @@ with told():
 def test_a_full_disk_is_told_in_words(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     with (
-        pytest.raises(AbeyantError, match=r"^Spark failed: the disk is full, of the result or of Spark's"),
+        pytest.raises(AbeyantError, match=r"^Spark failed: the disk is full, for the result or Spark's"),
         explained(),
     ):
         jvm.java.io.FileOutputStream("/dev/full").write(1)

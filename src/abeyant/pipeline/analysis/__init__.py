@@ -1,7 +1,7 @@
-"""Analyses of operations: waits, outcomes, keys and incidents. Each takes a DataFrame and returns one.
+"""Analyses of operations: waits, outcomes, keys and incidents. Each takes a DataFrame and returns a DataFrame.
 
-All are exact. They work in columns, in Spark's Python workers: each task counts its own operations, Spark sorts the
-counts, and a task takes whole groups of them (`columns`, `ranked`).
+All analyses are exact. They compute with Arrow columns in Spark's Python workers: each task counts its own operations,
+Spark shuffles the counts, and a task gets all counts of a group (`columns`, `shards`, `ranked`).
 """
 
 from abeyant.pipeline.analysis.incidents import incidents

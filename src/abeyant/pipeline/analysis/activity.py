@@ -1,4 +1,4 @@
-"""Operations near incidents, counted by second: the input of the rules for suspects."""
+"""Count operations near incidents by second: the input of the rules for suspects."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = [
 ]
 
 NEAR_S: Final = 60
-"""Seconds before and after an incident of which activity is read."""
+"""Seconds before and after an incident in which operations are counted."""
 
 _LONGEST_S: Final = 600
-"""Only this many seconds of a longer incident are read: its cause is near its beginning."""
+"""Only this many seconds of a longer incident are counted: its cause is near its beginning."""
 
 _NAMES: Final = ("instance", "kind", "client_id", "group")
 _GROUP: Final = (*_NAMES, "error_code", "second")
@@ -55,7 +55,7 @@ class Incident(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """Operations of one instance, kind, client, group and error code that started in one second."""
+    """Counts of the operations of one instance, kind, client, group and error code that started in one second."""
 
     instance: str
     kind: str
@@ -108,7 +108,7 @@ def activity_rows(activity: pa.Table) -> Iterator[Activity]:
 
 
 def in_order(counts: pa.Table) -> pa.Table:
-    """Return counts from several tasks as one table in order of time."""
+    """Merge the counts of several tasks into one table in order of time."""
     merged = merge_activity(counts)
     return merged.sort_by([("second", "ascending"), ("first_us", "ascending")]).combine_chunks()
 
@@ -118,7 +118,7 @@ _ROWS: Final = 1 << 12
 
 
 def times_near(incidents: Iterable[Incident]) -> list[tuple[int, int]]:
-    """Return the times near incidents in microseconds, disjoint and in order."""
+    """Return the intervals (begin, end) near incidents in microseconds, disjoint and in order."""
     near = NEAR_S * 1_000_000
     times: list[tuple[int, int]] = []
     for incident in sorted(incidents, key=lambda incident: incident.first_us):
@@ -169,6 +169,6 @@ def _groups(rows: pa.Table) -> pa.Array:
 
 
 def merge_activity(rows: pa.Table) -> pa.Table:
-    """Merge counts to one row for each distinct `_GROUP`, which includes the second."""
+    """Merge counts to one row for each distinct value of the columns `_GROUP`, which include the second."""
     merged = rows.group_by(list(_GROUP), use_threads=False).aggregate(list(_MERGED.items()))
     return merged.rename_columns([*_GROUP, *_MERGED]).select(ACTIVITY.names).cast(ACTIVITY)

@@ -1,7 +1,7 @@
-"""Counts by slices of time, from which the report recomputes its tables and figures for a part of the log.
+"""Count by slices of time. From these counts the report recomputes its tables and figures for a section of the log.
 
-A slice is one of `SLICES` equal parts of the time from the first start to the last. So these tables are small however
-long the log is, and a part of it is known to that precision.
+A slice is one of `SLICES` equal intervals from the first start of an operation to the last. So these tables are small
+however long the log is. A section of the log is counted to the precision of a slice.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _STEPS_BELOW_MS: Final = 3 * STEPS_PER_DECADE
 
 @dataclass(frozen=True)
 class Slices:
-    """The slices of a log; all operations start from `first_us` to `last_us`. None where none has a start."""
+    """The slices of a log; all operations start from `first_us` to `last_us`. Both are None if no start is known."""
 
     first_us: int | None
     last_us: int | None
@@ -53,7 +53,7 @@ class Slices:
         return -(-((self.last_us or 0) - (self.first_us or 0) + 1) // self.slices)
 
     def number(self, at_us: Integers) -> Integers:
-        """Return the slice, from 0, in which each time lies. Times outside count to the first or the last one."""
+        """Return the number, from 0, of the slice of each time. A time outside counts to the first or last slice."""
         return np.clip((at_us - (self.first_us or 0)) // self.width_us, 0, self.slices - 1)
 
     def begin(self, at_us: Integers) -> pa.Array:
@@ -104,7 +104,7 @@ def requests_by_time(requests: pa.Table, slices: Slices) -> pa.Table:
 
 
 def added_up(rows: pa.Table, columns: Sequence[str], counts: Sequence[str]) -> pa.Table:
-    """Sum the columns `counts` over rows that are equal in the others. The result has `columns`, in that order."""
+    """Sum the columns `counts` over rows that are equal in the other columns. Return `columns`, in this order."""
     group = [name for name in columns if name not in counts]
     sums = rows.group_by(group, use_threads=False).aggregate([(name, "sum") for name in counts])
     return sums.rename_columns([*group, *counts]).select(list(columns))

@@ -1,4 +1,4 @@
-"""An incident with the activity near it, which the rules for suspects read, and the suspects that they name."""
+"""The input and output of the rules for suspects: `Case`, an incident with the activity near it, and `Suspect`."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Suspect:
     incident: int
     """The incident's number, from 1, in the order of the table `incidents`."""
     suspect: str
-    """Its name, such as `broker 2`, `group payments` or `client app-b`."""
+    """The suspect's name, such as `broker 2`, `group payments` or `client app-b`."""
     kind: str
-    """The rule that named it: `silent_broker`, ..."""
+    """The rule that named the suspect, such as `silent_broker`."""
     evidence: str
     """A sentence on what the log shows, when and for how long."""
     confidence: float
@@ -43,7 +43,7 @@ class Suspect:
 
 
 class NearRows:
-    """The rows of `ACTIVITY` near an incident, made only when a rule needs them, which is seldom."""
+    """The rows of `ACTIVITY` near an incident. They are made only when a rule needs them, which is seldom."""
 
     def __init__(self, activity: pa.Table) -> None:
         self._activity = activity
@@ -51,7 +51,7 @@ class NearRows:
         self._at = 0
 
     def between(self, begin: int, end: int) -> list[Activity]:
-        """Return rows `begin` to `end`, and keep them, as those of the next call mostly overlap."""
+        """Return rows `begin` to `end`, and keep them, as the next call mostly needs some of them again."""
         if not self._at <= begin <= self._at + len(self._rows):
             self._rows, self._at = [], begin
         made = self._at + len(self._rows)
@@ -67,15 +67,15 @@ class Case:
 
     incident: Incident
     near: pa.Table
-    """Activity near it (`ACTIVITY`), in order of time; `second` is each row's second, `near_seconds` their range."""
+    """Activity near the incident (`ACTIVITY`), in order of time; `second` of each row is within `near_seconds`."""
     second: Integers
     near_seconds: range
     calm_rows: Callable[[], list[Activity]]
-    """Returns the rows of `near` outside of every incident."""
+    """A function that returns the rows of `near` outside of every incident."""
     fetching: Fetching
     silences: Sequence[Silence]
     brokers: dict[str, int]
-    """The broker that wrote each log."""
+    """The id of the broker that wrote each log, if known, by instance."""
 
     @cached_property
     def seconds(self) -> range:
@@ -84,17 +84,17 @@ class Case:
 
     @cached_property
     def during(self) -> list[Activity]:
-        """Return the rows of operations that started in `seconds`."""
+        """Return the activity of operations that started during the incident (`seconds`)."""
         return self.started_in(self.seconds)
 
     def started_in(self, seconds: range) -> list[Activity]:
-        """Return the rows of operations that started in `seconds`, near the incident."""
+        """Return the activity of operations near the incident that started in `seconds`."""
         begin, end = map(int, np.searchsorted(self.second, [seconds.start, seconds.stop]))
         return list(activity_rows(self.near.slice(begin, end - begin)))
 
     @cached_property
     def calm(self) -> list[Activity]:
-        """Return the rows of `near` outside of every incident. Costs far more than `during`: check that first."""
+        """Return the rows of `near` outside of every incident. Costs far more than `during`: check `during` first."""
         return self.calm_rows()
 
     @cached_property
@@ -105,7 +105,7 @@ class Case:
 
     @cached_property
     def still(self) -> set[int]:
-        """Return the brokers that hung: no fetches from a live leader while their own log was silent too."""
+        """Return the ids of brokers that hung: they sent no fetch to a live leader, and their own log was silent."""
         logs = {broker: instance for instance, broker in self.brokers.items()}
         elsewhere = [one for one in self.silent if not self.is_silent(one.instance, one)]
         talked = {one.replica for one in elsewhere if not self.is_silent(logs.get(one.replica), one)}
@@ -141,18 +141,18 @@ class Case:
         return f"broker {self.brokers[instance]}" if instance in self.brokers else instance
 
     def named(self, broker: int) -> str:
-        """Return `broker N` for a sentence, with its log's name if that has another number or none."""
+        """Return `broker N` for a sentence, with the name of the broker's log if the name does not show the number."""
         logs = [instance for instance, its in self.brokers.items() if its == broker]
         if len(logs) != 1 or re.findall(r"\d+", logs[0])[-1:] == [str(broker)]:
             return f"broker {broker}"
         return f"broker {broker} (its log is {logs[0]})"
 
     def named_log(self, instance: str) -> str:
-        """Return the name for a sentence of the broker that wrote a log, as `named` does."""
+        """Return the broker that wrote a log, as in `named`; the log's name if the broker's id is unknown."""
         return self.named(self.brokers[instance]) if instance in self.brokers else instance
 
     def suspect(self, name: str, rule: str, evidence: str, confidence: float) -> Suspect:
-        """Return a suspect for the time of the incident."""
+        """Return a suspect of this incident, with the times of the incident as the suspect's."""
         times = moment(self.incident.first_us), moment(self.incident.last_us)
         return Suspect(self.incident.number, name, rule, evidence, confidence, *times)
 

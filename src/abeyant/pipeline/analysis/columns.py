@@ -1,4 +1,4 @@
-"""Operations as columns, and sums by group: the first steps of every analysis in Spark's Python workers."""
+"""Read operations as columns, and sum by group: the first steps of every analysis in Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ __all__ = [
 Integers = npt.NDArray[np.int64]
 
 TIMES: Final = ("local_ms", "send_ms", "throttle_ms")
-"""Columns with the other times of a request than its wait, in ms."""
+"""Columns with the times of a request other than its wait, in ms."""
 
 _NEEDED: Final = ("instance", "kind", "start", "outcome", "waited_ms")
 _KEYS: Final = "watches.list.element.key"  # its name in Parquet
 
 LogRows = PackedRows | PartRows
-"""The operations of a log, which have all columns."""
+"""The operations of a log, which have all columns of `OBSERVED`, in packed rows or in files."""
 
 
 @overload
@@ -62,8 +62,8 @@ def observed(operations: DataFrame | LogRows, *more: str) -> DataFrame | LogRows
 def observed(operations: DataFrame | LogRows, *more: str) -> DataFrame | LogRows:
     """Return the operations whose wait is known: instance, kind, start_us, wait_us, outcome, and `more` columns.
 
-    `keys` are those of the watches; `TIMES`, `size_bytes` and `error_code` may be missing. Raises `SchemaError` when
-    another column is missing, or one is mistyped.
+    `keys` are the keys of the watches. `TIMES`, `size_bytes` and `error_code` may be missing, and are then null. Raises
+    `SchemaError` if another column is missing, or a column has the wrong type.
     """
     if isinstance(operations, LogRows):
         return operations.prepared(partial(observed_rows, more=more), observed_columns(more))
@@ -88,7 +88,7 @@ def observed(operations: DataFrame | LogRows, *more: str) -> DataFrame | LogRows
 
 
 def observed_columns(more: Iterable[str]) -> list[str]:
-    """Return the columns of a Parquet file of operations that `observed_rows` takes."""
+    """Return the columns that `observed_rows` needs of a Parquet file of operations, given `more` columns to return."""
     return [*_NEEDED, *(_KEYS if name == "keys" else name for name in more)]
 
 
@@ -99,12 +99,12 @@ def microseconds(column: pa.ChunkedArray) -> Integers:
 
 
 def tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Join batches to tables large enough for calls to be cheap, none of them empty."""
+    """Join batches to tables that are large enough for calls on them to be cheap, and not empty."""
     return (pa.Table.from_batches([chunk]) for chunk in chunks(batches))
 
 
 def codes(column: pa.Array | pa.ChunkedArray) -> tuple[Integers, pa.Array]:
-    """Return a number for each row, and the values of the numbers. Null has one too."""
+    """Encode a column: return a number for each row, and the value of each number. Null also gets a number."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     encoded = pc.dictionary_encode(array, null_encoding="encode")
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
@@ -121,7 +121,7 @@ def run_starts(columns: Sequence[npt.NDArray[Any]]) -> Integers:
 
 
 def sum_rows(columns: Sequence[Integers], values: Sequence[Integers]) -> tuple[list[Integers], list[Integers]]:
-    """Return the distinct rows of `columns`, sorted, and the sums of `values` over each. O(n log n)."""
+    """Return the distinct rows of `columns`, sorted, and the sums of `values` over equal rows. O(n log n)."""
     number = _one_number(columns)
     order = np.lexsort(columns[::-1]) if number is None else np.argsort(number)
     ordered = [column[order] for column in columns]
@@ -132,7 +132,7 @@ def sum_rows(columns: Sequence[Integers], values: Sequence[Integers]) -> tuple[l
 
 
 def _one_number(columns: Sequence[Integers]) -> Integers | None:
-    """Return a number for each row that sorts as the rows of `columns` do; None if that takes more than 63 bits."""
+    """Encode each row of `columns` as a number that sorts like the rows; None if that takes more than 63 bits."""
     if not len(columns[0]):
         return None
     least = [int(column.min()) for column in columns]
@@ -146,7 +146,7 @@ def _one_number(columns: Sequence[Integers]) -> Integers | None:
 
 
 def keys_of(table: pa.Table) -> tuple[Integers, pa.Array]:
-    """Return each operation's distinct keys, as (row of the operation, key), without nulls."""
+    """Return the distinct keys of each operation, without nulls: (row numbers of the operations, keys)."""
     lists = table["keys"].combine_chunks()
     rows, keys = pc.list_parent_indices(lists), pc.list_flatten(lists)
     at = rows.to_numpy(zero_copy_only=False).astype(np.int64)

@@ -1,7 +1,7 @@
-"""Followers' fetches near incidents: the times in which a follower sent none, and the gaps between them.
+"""Measure followers' fetches near incidents: times in which a follower sent no fetch, and gaps between fetches.
 
-Followers are known by `client_id` (`broker-3-fetcher-0`); the id of the broker that wrote a log is the only one that
-fetches elsewhere and never from it.
+A follower is known by the `client_id` of its fetches (`broker-3-fetcher-0`). The broker that wrote a log is the only
+broker that fetches from other leaders, but never from the leader with this log.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FETCHER: Final = re.compile(r"broker-(\d+)-fetcher-\d+$")
 _SECOND_US: Final = 1_000_000
 
 Pair = tuple[str, int]
-"""The instance that is a leader's log, and the id of the broker that fetches from it."""
+"""The instance that is a leader's log, and the id of the broker that fetches from this leader."""
 
 
 class Silence(NamedTuple):
@@ -50,17 +50,17 @@ class Silence(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """A follower's mean time from the end of a fetch to the start of its next one, in µs, and its number of fetches."""
+    """A follower's mean time from the end of a fetch to the start of the next, in µs, and the number of fetches."""
 
     gap_us: float
     fetches: int
 
 
 class Fetching:
-    """The followers' fetches in `ACTIVITY`, in order of time, as columns. Each has the number of a `Pair`."""
+    """The followers' fetches in `ACTIVITY`, in order of time, as columns. `pair` is each row's index in `pairs`."""
 
     pairs: list[Pair]
-    """In the order of their first fetches."""
+    """The pairs of leader and follower, in the order of their first fetches."""
 
     def __init__(self, activity: pa.Table, is_calm: npt.NDArray[np.bool_]) -> None:
         fetches = pc.equal(activity["kind"], "FETCH_FOLLOWER").fill_null(False).to_numpy(zero_copy_only=False)
@@ -108,7 +108,7 @@ class Fetching:
 
 
 def silences(fetching: Fetching, end_us: int) -> list[Silence]:
-    """Return the times of `SILENT_MS` or more in which a follower sent no fetch to a leader, and none was waiting.
+    """Return the times of `SILENT_MS` or more in which a follower sent no fetch to a leader and had no fetch waiting.
 
     O(n log n).
     """
@@ -128,7 +128,7 @@ def silences(fetching: Fetching, end_us: int) -> list[Silence]:
 
 
 def broker_ids(fetching: Fetching) -> dict[str, int]:
-    """Return the id of the broker that wrote each log, for the logs where it is certain."""
+    """Return the id of the broker that wrote each log, for the logs where the id is certain."""
     followers: dict[str, set[int]] = defaultdict(set)
     for instance, replica in fetching.pairs:
         followers[instance].add(replica)
@@ -139,6 +139,6 @@ def broker_ids(fetching: Fetching) -> dict[str, int]:
 
 @lru_cache(1024)
 def replica_of(client_id: str | None) -> int | None:
-    """Return the id of the broker whose fetcher has this client id; None if it is no follower's."""
+    """Return the id of the broker whose fetcher has this client id; None if the client is no follower."""
     fetcher = _FETCHER.match(client_id or "")
     return int(fetcher[1]) if fetcher else None

@@ -1,4 +1,4 @@
-"""The operations that waited during the worst incidents: the report draws the purgatory as it was then."""
+"""Select operations that waited during the worst incidents. From these, the report draws the purgatory at that time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["FOUND", "first_waits", "incident_waits", "waits_during", "worst"]
 
 MOST_INCIDENTS: Final = 6
 MOST_WAITS: Final = 250
-"""Maximum waits per incident: those of its own kind first, and of these the longest."""
+"""Maximum waits per incident: waits of the incident's kind come first, and longer waits before shorter waits."""
 LONGEST_S: Final = 600
 """Only the first 600 seconds of a longer incident are drawn."""
 
@@ -27,17 +27,17 @@ _NUMBERS: Final = ("incident", "start_us", "wait_us", "timeout_ms")
 FOUND: Final = pa.schema(
     {**dict.fromkeys(_NAMES, pa.string()), **dict.fromkeys(_NUMBERS, pa.int64()), "own": pa.bool_()}
 )
-"""Schema of the waits from which the drawn ones are chosen. `own`: the wait is of the incident's kind."""
+"""Schema of the waits among which `first_waits` chooses. `own`: the wait is of the incident's kind."""
 
 
 def worst(incidents: Sequence[Incident]) -> list[Incident]:
-    """Return the `MOST_INCIDENTS` incidents to draw: those with most expiries, then most operations. O(n log n)."""
+    """Return at most `MOST_INCIDENTS` incidents to draw, by number of expiries, then of operations. O(n log n)."""
     candidates = [incident for incident in incidents if incident.trouble in _WAITED]
     return sorted(candidates, key=lambda item: (-item.expired, -item.operations, item.number))[:MOST_INCIDENTS]
 
 
 def waits_during(operations: pa.Table, incidents: Sequence[Incident]) -> Iterator[pa.Table]:
-    """Yield for each of the `worst` incidents the operations that waited during it (`FOUND`), at most `MOST_WAITS`.
+    """For each of the `worst` incidents, yield a table of at most `MOST_WAITS` operations that waited in it (`FOUND`).
 
     `operations` have the columns of `observed`, with `keys` and `timeout_ms`. O(operations) for each incident.
     """
@@ -63,7 +63,7 @@ def waits_during(operations: pa.Table, incidents: Sequence[Incident]) -> Iterato
 
 
 def first_waits(waits: pa.Table) -> pa.Table:
-    """Return the rows of `FOUND` that come first of each incident, at most `MOST_WAITS`. O(n log n)."""
+    """Return at most `MOST_WAITS` waits of each incident: its own kind first, then the longest. O(n log n)."""
     order = [("incident", "ascending"), ("own", "descending"), ("wait_us", "descending"), ("start_us", "ascending")]
     rows = waits.sort_by(order).combine_chunks()
     numbers = rows["incident"].to_numpy()
@@ -71,7 +71,7 @@ def first_waits(waits: pa.Table) -> pa.Table:
 
 
 def incident_waits(waits: pa.Table) -> pa.Table:
-    """Return the table `incident_waits`, given the `FOUND` rows of all tasks."""
+    """Return the table `incident_waits` from the waits that all tasks selected (`FOUND`)."""
     rows, schema = first_waits(waits), arrow_schema(INCIDENT_WAITS)
     derived = {"start": rows["start_us"], "waited_ms": pc.divide(rows["wait_us"].cast(pa.float64()), 1000.0)}
     columns = {name: derived[name] if name in derived else rows[name] for name in schema.names}

@@ -1,22 +1,22 @@
-"""Incidents: bursts of operations that expired, or took far longer than is usual for their kind.
+"""Find incidents: bursts of operations that expired, or took far longer than is usual for their kind.
 
-The rule. An operation *suffers* from the first trouble of these that it has:
+An operation *suffers* from the first of these troubles that it has:
 
-    waited      it expired, unless it is a long poll (a fetch): for that, to expire is the ordinary end; or it waited
-                `LONG_TIMES` times as long as is usual for its kind, and at least `LONG_MS`. Usual is the 95th
-                percentile of those that waited; for operations that wait on replication at most three times the
-                median, or `LEAST_USUAL_MS` if that is more, so that a lasting fault does not become usual
+    waited      it expired, and is no long poll (a fetch), which ordinarily expires; or it waited `LONG_TIMES` times as
+                long as is usual for its kind, and at least `LONG_MS`. Usual is the 95th percentile of the waits that
+                were not 0. For operations that wait on replication, it is at most three times the median, or
+                `LEAST_USUAL_MS` if that is more: so a lasting fault does not become usual
     throttled   a quota made its client pause for `LONG_MS`
     handled     its handling took `LONG_MS`
     sent        sending the response took `LONG_MS`
     rebalanced  it joined a group, and waited `LONG_MS`
     refused     a client's produce or fetch got the error that the leader is elsewhere or too few replicas are in sync
-    paused      a consumer's fetch came late, for records that were waiting, again and again (`pauses`)
+    paused      a consumer's fetch came late though records were waiting, as did others of its fetches (`pauses`)
 
-A *burst* is a run of operations of one kind and trouble, on any broker, in which no `GAP_S` whole seconds pass between
-the end of one and the end of the next; of pauses no `PAUSES_APART_S`. A burst of at least `LEAST` operations is an
-incident. In a healthy cluster, too, handling, sending and joining take so long for a few requests: of these
-`LEAST_MANY` are needed, unless one took `STUCK_MS`, or `UNREAD_MS` to send, as only to a slow reader.
+A *burst* is a run of operations of one kind and trouble, on any broker, in which each operation ends at most `GAP_S`
+whole seconds after the previous operation (`PAUSES_APART_S` for `paused`). A burst of at least `LEAST` operations is an
+incident. A healthy cluster, too, has a few requests that are handled, sent or joined slowly: bursts of these troubles
+need `LEAST_MANY` operations, unless one operation took `STUCK_MS`, or `UNREAD_MS` to send, as only to a slow reader.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ LEAST_USUAL_MS: Final = 25
 STUCK_MS: Final = 10_000
 UNREAD_MS: Final = 2_000
 MOST_KEYS: Final = 5
-"""Maximum keys that an incident names: those on which most of its operations waited."""
+"""Maximum keys that an incident names: the keys on which most of its operations waited."""
 
 LONG_WAITS: Final = StructType([StructField("kind", StringType()), StructField("long_us", DoubleType())])
 
@@ -139,7 +139,7 @@ def long_waits(ranked: Ranked) -> pa.Table:
 
 
 def suffering(operations: pa.Table, long_us: Mapping[str, float]) -> pa.Table:
-    """Count the operations that suffer, by kind, trouble and the second in which they end, by instance and by key."""
+    """Count the operations that suffer by kind, trouble and second of their end: once by instance, and once by key."""
     kind, kinds = codes(operations["kind"])
     names = kinds.to_pylist()
     polls = np.array([name is None or name in LONG_POLLS for name in names], bool)
@@ -203,12 +203,12 @@ def paused(runs: pa.Table) -> pa.Table:
 
 
 def gap_s(trouble: str) -> int:
-    """Return the number of whole seconds without such trouble that end a burst."""
+    """Return how many whole seconds without an operation in this trouble end a burst."""
     return PAUSES_APART_S if trouble == "paused" else GAP_S
 
 
 def incident_rows(rows: pa.Table) -> pa.Table:
-    """Return the incidents (`INCIDENTS`) of all rows of `suffering`, or of all of some kinds."""
+    """Return the incidents (`INCIDENTS`), given the rows of `suffering` of all kinds, or all rows of some kinds."""
     schema = arrow_schema(INCIDENTS)
     if not rows.num_rows:
         return schema.empty_table()
@@ -243,7 +243,7 @@ def incident_rows(rows: pa.Table) -> pa.Table:
 
 
 def _most_first(struck: pa.Table) -> tuple[list[int], list[str]]:
-    """Return the keys of each burst, those on which most operations waited first: (burst, key)."""
+    """Return the keys of each burst, by falling number of operations that waited on the key: (bursts, keys)."""
     ordered = struck.sort_by([("burst", "ascending"), ("operations", "descending"), ("key", "ascending")])
     return ordered["burst"].to_pylist(), ordered["key"].to_pylist()
 

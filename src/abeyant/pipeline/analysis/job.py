@@ -65,7 +65,7 @@ _SORTED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "incident_waits": ("incident", "start", "waited_ms", "kind", "key"),
     "suspects": (),  # the likeliest of each incident first
 }
-"""The small tables, which this process writes, and their order."""
+"""The small tables, which this process writes, and the columns by which they are sorted."""
 
 # Small jobs are mostly waiting for the driver: a few at a time keep the cores busy.
 _JOBS_AT_ONCE: Final = 4
@@ -79,12 +79,12 @@ class AnalysisResult:
     """The folder and the report that an analysis wrote, and its counts."""
 
     out: Path | str
-    """The directory of the result: one Parquet directory a table, the report and the marker. A URI stays text."""
+    """The result's directory, or its URI as text: one Parquet directory per table, the report and the marker."""
     report: Path | str
     requests: int
     operations: int
     rejected: int
-    """Lines, and damaged ends of files, that could not be read."""
+    """Number of lines, and of damaged ends of files, that could not be read."""
     folder: Path
     """Folder on this machine, until the process ends, with the report, the tables that it draws, and the marker."""
 
@@ -106,11 +106,11 @@ def analyze(
     The command `abeyant analyze` does the same.
 
     `out` (a directory that the driver and the workers share, or a URI) appears only when all of it is written.
-    An existing result of an analysis is replaced with `overwrite`, and anything else never. `logs` are the `paths` of
-    `read_kafka_request_log`, which takes `timezone` and `instance`, too. Unless `quiet`, progress goes to the error
-    stream. `command` is the command line that repeats this analysis, for the report to show; `title` replaces the
-    report's own. Raises `AbeyantError` with one line for errors that the user can fix: paths, a log with no request in
-    it, a full disk.
+    With `overwrite`, an existing result of an analysis is replaced; anything else in its place is never replaced.
+    `logs`, `timezone` and `instance` are as in `read_kafka_request_log`, where `logs` are its `paths`. Unless `quiet`,
+    progress goes to the error stream. `command` is the command line that repeats this analysis, for the report to show;
+    `title` replaces the report's default title. Raises `AbeyantError` with one line for errors that the user can fix:
+    paths, a log with no request in it, a full disk.
     """
     sink = sink_of(out)
     sink.check(overwrite=overwrite)
@@ -199,7 +199,7 @@ class _Run:
         self._put({"pending_plot": plot_rows(pa.concat_tables(chunks), *times)})
 
     def _put(self, tables: Mapping[str, pa.Table]) -> None:
-        """Write the tables that belong to the result, sorted; ignore the others."""
+        """Write the tables that belong to the result, sorted; ignore other tables."""
         for name in _SORTED_BY.keys() & tables.keys():
             self.small[name] = _sorted(tables[name], _SORTED_BY[name])
             put_table(self._result.folder / name, self.small[name])
@@ -214,7 +214,7 @@ class _Run:
 
     @contextmanager
     def failures_explained(self, out: Out) -> Iterator[None]:
-        """Raise AbeyantError with one line for failures that the user can fix."""
+        """Turn failures in the `with` block that the user can fix into AbeyantError with one line."""
         try:
             with explained():
                 yield
@@ -222,7 +222,7 @@ class _Run:
             # Spark's own message is in the cause.
             if any(message in f"{error} {error.__cause__}" for message in _FULL):
                 raise AbeyantError(
-                    f"the disk is full, of {os.path.dirname(out)} or of Spark's temporary files: {out} was not written"
+                    f"the disk is full, for {os.path.dirname(out)} or Spark's temporary files: {out} was not written"
                 ) from error
             raise
 
@@ -257,7 +257,7 @@ class _Run:
             pool.shutdown()
 
     def _stop(self, futures: Sequence[Future[None]]) -> None:
-        """Cancel our jobs until the threads that start them have ended: their folder is removed next."""
+        """Cancel this run's jobs until the threads that start jobs have ended: the result's folder is removed next."""
         self._stopping = True
         while not all(future.done() for future in futures):
             # Repeat: Spark cancels jobs that run now, not those being planned. If the JVM is gone, so are its jobs, and

@@ -1,4 +1,4 @@
-"""The keys that wait longest and expire most."""
+"""Count operations by key, to find the keys on which operations wait longest and expire most."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WATCHED: Final = StructType(
 def by_key(operations: DataFrame) -> DataFrame:
     """Count the operations of each (instance, kind, key) and rank their waits (`schemas.BY_KEY`).
 
-    An operation that watches several keys counts under each; one that names none counts under none.
+    An operation that watches several keys counts under each key; an operation without keys does not count.
     """
     watched = observed(operations, "keys").mapInArrow(_watched, _WATCHED)
     return rank_by_group(watched, KEY, by_key_rows, BY_KEY)

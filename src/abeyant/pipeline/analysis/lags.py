@@ -1,8 +1,8 @@
-"""Follower lag: the longest time for which each follower sent no fetch to a leader, by slices of time.
+"""Compute follower lag: the longest time for which each follower sent no fetch to a leader, by slices of time.
 
 The *lag* of a follower at a moment is the time since its last fetch from a leader ended; while a fetch waits at the
-leader it is 0. Each slice of time has its longest lag. This is lag in time, not in records: request logs have no log
-end offsets.
+leader, the lag is 0. Each slice of time has the longest lag in it. This is lag in time, not in records: request logs
+have no log end offsets.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ FETCH_RUNS: Final = pa.schema(
         **dict.fromkeys(("replica", "slice", "first_us", "last_us", "pause_us"), pa.int64()),
     }
 )
-"""Fetches of one follower from one leader that started in one slice: the first start, the last end, and the longest
-time between them in which none waited."""
+"""Schema of fetches of one follower from one leader that started in one slice, merged: the first start, the last end,
+and the longest time between the two in which no fetch waited."""
 
 _GROUP: Final = ("instance", "replica", "slice")
 
@@ -58,7 +58,7 @@ def fetch_runs(operations: pa.Table, slices: Slices) -> pa.Table:
 
 
 def joined(runs: pa.Table) -> pa.Table:
-    """Join the runs of each follower, leader and slice, with the longest pause within and between them."""
+    """Join the rows of each follower, leader and slice to one row, with the longest pause within or between them."""
     runs = runs.sort_by([(name, "ascending") for name in (*_GROUP, "first_us")])
     if not runs.num_rows:
         return runs
@@ -77,7 +77,7 @@ def joined(runs: pa.Table) -> pa.Table:
 
 
 def lag_rows(runs: pa.Table, slices: Slices, end_us: int) -> pa.Table:
-    """Return the rows of `LAGS`, given joined runs of fetches and the end of the log's last operation (`end_us`)."""
+    """Return the rows of `LAGS`, given `joined` rows of fetches and the end of the log's last operation (`end_us`)."""
     points = []
     rows = zip(*(column.to_pylist() for column in runs.columns), strict=True)
     for (instance, replica), follower_runs in groupby(rows, key=lambda row: row[:2]):
@@ -99,7 +99,7 @@ def lag_rows(runs: pa.Table, slices: Slices, end_us: int) -> pa.Table:
 
 
 def _lengthen(lag_us: dict[int, int], slices: Slices, start_us: int, until: int) -> None:
-    """Raise the lag of each slice that a gap between fetches overlaps to the gap's length up to the slice's end."""
+    """Raise the lag in each slice that a gap between fetches overlaps: to the gap's length up to the slice's end."""
     first, last = slices.number(np.array([start_us, max(until, start_us)])).tolist()
     for number in range(first, last + 1):
         end_us = until if number == last else (slices.first_us or 0) + (number + 1) * slices.width_us

@@ -1,4 +1,4 @@
-"""Count with Spark the keys of operations that expired, and outcomes that cannot be read as files."""
+"""Count the keys of expired operations, and outcomes that cannot be read as files, in Spark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FEW: Final = 100
 
 
 def binned(outcomes: DataFrame) -> DataFrame:
-    """Count outcomes by `COUNTED_BY` in one Spark job, with the longest wait: for those that cannot be read as files.
+    """Count outcomes that cannot be read as files by `COUNTED_BY`, with the longest wait, in one Spark job.
 
     An operation that stays pending has no `waited_ms`: its `bin` is null.
     """
@@ -31,11 +31,11 @@ def binned(outcomes: DataFrame) -> DataFrame:
 def expired_keys(ended: OutcomeCounts, operations: DataFrame) -> pa.Table:
     """Return the keys on which most operations expired: (instance, key, expired, one_in), at most `MOST_KEYS`.
 
-    One scan of the `operations`. Where only one in `one_in` was sampled, `expired` is an estimate. An operation with
-    several watches counts on each of its keys.
+    This scans the `operations` once. If only one expired operation in `one_in` was sampled, `expired` is an estimate.
+    An operation with several watches counts on each of its keys.
     """
     if ended.sample is None:
-        raise ValueError("no operations that expired were drawn: their keys cannot be looked up")
+        raise ValueError("the outcomes were counted without a sample of expired operations: their keys are unknown")
     if ended.sample.num_rows <= _FEW and ended.sample.num_rows == ended.expired:
         return _keys_of_few(ended, ended.sample, operations)
     one_in = ended.expired / max(ended.sample.num_rows, 1)
@@ -52,7 +52,7 @@ def _keys_of_few(ended: OutcomeCounts, expired: pa.Table, operations: DataFrame)
 
 
 def most_expired(struck: DataFrame, one_in: float = 1.0) -> DataFrame:
-    """Return the keys of operations that expired, those of most first: (instance, key, expired, one_in)."""
+    """Return the keys of expired operations, by falling number of operations: (instance, key, expired, one_in)."""
     keys = F.explode("watches.key").alias("key")  # so that Spark reads nothing else of the watches
     # A key that an operation names twice, and a duplicate operation, count once.
     pairs = struck.select("instance", "op_id", keys).where(F.col("key").isNotNull()).distinct()

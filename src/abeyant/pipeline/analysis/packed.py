@@ -1,4 +1,4 @@
-"""Rows of several tables from one job: each row of the job is a table's name and some of its rows, packed."""
+"""Return rows of several tables from one Spark job: a row of the job is a table's name and some rows of it, packed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MERGED_ROWS: Final = 1 << 17
 
 
 def packed(parts: Iterable[Packed]) -> Iterator[pa.Table]:
-    """Pack rows of tables, as a job returns them."""
+    """Pack pairs (table name, rows) in the form in which a job returns them; drop pairs without rows."""
     for name, table in parts:
         if table.num_rows:
             yield pa.table([pa.array([name]), pa.array([pack(table)], pa.binary())], ["name", "rows"])
@@ -42,7 +42,7 @@ def merging(
     count: Callable[[pa.Table], Iterable[Packed]],
     merge: Callable[[str, pa.Table], pa.Table],
 ) -> Iterator[pa.RecordBatch]:
-    """Count batches, and merge the counts of a task before they leave it."""
+    """Count a task's batches with `count`; `merge` the counts of each table before the task returns them."""
     parts: dict[str, list[pa.Table]] = defaultdict(list)
     for table in tables(batches):
         for name, rows in count(table):

@@ -1,12 +1,12 @@
-"""Consumers that fetch seldom: the times in which a client sent no fetch to a broker, though records waited there.
+"""Find consumers that fetch seldom: times in which a client sent no fetch to a broker, though records waited there.
 
-A *pause* is `PAUSE_MS` or more between the end of a client's fetch from a broker and the start of its next one, which
-found records at once: a consumer that asks for more as soon as it can waits at the broker, not elsewhere. One pause
-says little (a group that rebalances has one), so `LEAST_PAUSES` count: of one client at one broker, and no more than
-`PAUSES_APART_S` between the ends of two.
+A *pause* is `PAUSE_MS` or more between the end of a client's fetch from a broker and the start of its next fetch, if
+the next fetch found records at once. A consumer that fetches again as soon as it can has no pauses: it waits at the
+broker. One pause says little (a group that rebalances has one). So a client's pauses at a broker count only if there
+are at least `LEAST_PAUSES`, with no more than `PAUSES_APART_S` between the ends of one and the next.
 
-Fetches are kept as *runs*, without a pause in them: as few rows as there are pauses, however long the log is. The runs
-of two parts of a log, in any order, join to those of both.
+Fetches are kept as *runs*: a run has no pause in it. So there are as few rows as pauses, however long the log is. Runs
+of two chunks of a log, in any order, can be joined to the runs of both chunks together.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ READING: Final = pa.schema(
         "found": pa.bool_(),
     }
 )
-"""A run of fetches without a pause: the first start, the last end, and whether the first found records at once."""
+"""Schema of runs: the first start, the last end, and whether the run's first fetch found records at once."""
 
 _GROUP: Final = ("instance", "client_id")
 _KIND: Final = "FETCH_CONSUMER"
@@ -55,7 +55,7 @@ _SECOND_US: Final = 1_000_000
 
 
 def reading(operations: pa.Table) -> pa.Table:
-    """Return the times in which consumers fetched without a pause (`READING`) of `observed` operations. O(n log n)."""
+    """Return the runs of consumers' fetches (`READING`) in `observed` operations. O(n log n)."""
     known = pc.and_(operations["start_us"].is_valid(), operations["client_id"].is_valid())
     fetches = operations.filter(pc.and_(known, pc.equal(operations["kind"], _KIND)))
     at_once = pc.equal(fetches["wait_us"], 0)
@@ -87,7 +87,7 @@ def joined_reading(runs: pa.Table) -> pa.Table:
 
 
 def pauses(runs: pa.Table) -> pa.Table:
-    """Return the pauses that count among joined runs: kind, instance, client_id, and when each began and ended."""
+    """Return the pauses between joined runs that count: kind, instance, client_id, and begin and end of each pause."""
     begins, ends, has_records, group = _pauses(runs)
     counts = has_records & np.isin(group, *_long_enough(group[has_records]))
     rows = runs.take(pa.array(np.flatnonzero(counts))).select(["kind", *_GROUP])
@@ -95,7 +95,7 @@ def pauses(runs: pa.Table) -> pa.Table:
 
 
 def unfinished(runs: pa.Table, before_us: int) -> pa.Table:
-    """Return the joined runs that a later pause may need: the last of each client, and those that reach `before_us`."""
+    """Return the joined runs that later pauses may need: each client's last run, and groups that reach `before_us`."""
     if not runs.num_rows:
         return runs
     _, _, _, group = _pauses(runs)

@@ -1,7 +1,7 @@
 """Count the operations pending at any time: an exact sweep, not samples.
 
-Time is cut into slices, each a shard, in which a task sweeps each instance and then all together. The numbers pending
-when a slice begins are counted earlier, by the tasks that read the operations.
+Time is cut into slices, and each slice is a shard. A task sweeps a slice for each instance, then for all instances
+together. The tasks that read the operations have counted before how many are pending when a slice begins.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = ["PLOT_POINTS", "Span", "drawn_rows", "pending_over_time", "pending_pl
 PLOT_POINTS: Final = 2000
 
 _BEFORE: Final = -(1 << 63)
-"""Stands for the time in rows with the number pending when the slice begins."""
+"""The value of `at` in rows that hold the number pending when a slice begins."""
 
 
 class Span(NamedTuple):
-    """The first and the last instant at which something is pending, in microseconds; and how many operations waited."""
+    """The first and last instant at which an operation is pending, in microseconds, and how many operations waited."""
 
     first_us: int = 0
     last_us: int = 0
@@ -41,7 +41,7 @@ class Span(NamedTuple):
 
     @staticmethod
     def columns() -> list[Column]:
-        """Return the aggregates over operations with `start` and `waited_ms` that `of` reads."""
+        """Return the aggregates that `of` reads, over a table of operations with `start` and `waited_ms`."""
         wait, start = F.round(F.col("waited_ms") * 1000).cast("long"), F.unix_micros("start")
         known = (wait > 0) & start.isNotNull()
         ends = {"first_us": F.min(F.when(known, start)), "last_us": F.max(F.when(known, start + wait))}
@@ -56,7 +56,7 @@ class Span(NamedTuple):
 def pending_over_time(operations: DataFrame) -> DataFrame:
     """Return the number of pending operations at every instant at which it changes (`schemas.PENDING`).
 
-    An operation is pending from its start, included, to its end, not included; so one that did not wait is
+    An operation is pending from its start, included, to its end, not included; so an operation that did not wait is
     never pending. Each instance and kind is a series, and `*` sums over the instances. The call runs a Spark job to
     find the first and last instant; the sweep is lazy.
     """
@@ -66,7 +66,7 @@ def pending_over_time(operations: DataFrame) -> DataFrame:
 
 
 def pending_rows(waited: DataFrame | LogRows, span: Span) -> ShardRows:
-    """Return the rows of `PENDING` for `observed` operations, whose span is `span`."""
+    """Return the rows of `PENDING` for `observed` operations that are pending within `span`."""
     slices = shard_count(waited.sparkSession, span.waited)
     width = (span.last_us - span.first_us) // slices + 1
     deal = partial(_changes, first_us=span.first_us, width_us=width, slices=slices)
@@ -74,10 +74,11 @@ def pending_rows(waited: DataFrame | LogRows, span: Span) -> ShardRows:
 
 
 def pending_plot(pending: DataFrame, points: int = PLOT_POINTS) -> DataFrame:
-    """Reduce each series to at most `points` rows for a plot; draws nothing. All are rows of `pending`.
+    """Select at most `points` rows of each series in `pending` for a plot; draw nothing.
 
-    Time is cut into equal bins; of each bin the least, the greatest and the last value are kept, so that no peak
-    is lost and the steps between bins are true. A job finds the first and last instant at once; the rest is lazy.
+    Time is cut into equal bins. The rows with the least, the greatest and the last value in each bin are kept, so that
+    no peak is lost and the steps between bins are true. The call runs a Spark job to find the first and last instant;
+    the rest is lazy.
     """
     if points < 3:
         raise ValueError(f"points must be at least 3, not {points}")
@@ -93,7 +94,7 @@ def pending_plot(pending: DataFrame, points: int = PLOT_POINTS) -> DataFrame:
 def plot_rows(pending: pa.Table, first_us: int, last_us: int, points: int = PLOT_POINTS) -> pa.Table:
     """Return, for each series and each of `points` / 3 bins of time, the rows of minimum, maximum and last value.
 
-    Of equal values the earliest. Reducing reduced rows gives the same as reducing all of them.
+    Of rows with equal values, the earliest is returned. Reducing reduced rows gives the same as reducing all rows.
     """
     bins = points // 3
     (instance, _), (kind, _) = codes(pending["instance"]), codes(pending["kind"])
@@ -120,7 +121,7 @@ def plot_rows(pending: pa.Table, first_us: int, last_us: int, points: int = PLOT
 
 
 def drawn_rows(pending: pa.Table, *, times: tuple[int, int]) -> pa.RecordBatch:
-    """Return `plot_rows`, packed. It is in this module since workers import all that its module imports."""
+    """Return `plot_rows`, packed. Workers run this function: it is here, as they import this module in any case."""
     return packed_rows("pending_plot", plot_rows(pending, *times))
 
 

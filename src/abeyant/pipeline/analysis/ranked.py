@@ -1,7 +1,7 @@
 """Count waits by length and rank them, for the percentiles, the histogram and the time-out curve.
 
-Every task counts its own waits; equal ones become one row. These are dealt to shards by group (`shards`). A shard is
-sorted once, and ranks are running totals over its columns. A group has at most as many rows as distinct waits.
+Every task counts its own waits; equal waits become one row. The rows are dealt to shards by group (`shards`). A shard
+is sorted once, and ranks are running totals over its columns. A ranked group has one row for each distinct wait.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _OUTCOMES: Final = ("completed", "expired")
 
 @dataclass(frozen=True)
 class Ranked:
-    """Whole groups: a row for each distinct wait of each, the shortest first."""
+    """Whole groups of waits, ranked: a row for each distinct wait of a group, the shortest first."""
 
     groups: pa.Table
-    """The columns of the group: a row for each."""
+    """The columns by which the waits are grouped: a row for each group."""
     starts: Integers
     """Index of each group's first row."""
     group: Integers
-    """The number of each row's group."""
+    """Index in `groups` of each row's group."""
     wait_us: Integers
     operations: Integers
     completed: Integers
@@ -61,7 +61,7 @@ class Ranked:
 
     @property
     def ends(self) -> Integers:
-        """Return the end of each group's rows."""
+        """Return the index after each group's last row."""
         return np.append(self.starts[1:], len(self.wait_us))
 
     def sums(self, values: Integers) -> Integers:
@@ -102,8 +102,8 @@ def rank_by_group(
 ) -> DataFrame:
     """Rank the waits of each group; return the rows that `make` returns for the ranked groups.
 
-    `waits` has the columns `group`, wait_us and outcome. `make` gets whole groups. With `all_instances` each operation
-    counts a second time, for the instance `*`.
+    `waits` has the columns of `group`, wait_us and outcome. `make` gets whole groups. With `all_instances` each
+    operation counts a second time, for the instance `*`.
     """
     shards = shard_count(waits.sparkSession)
     # All instances of a kind are in one shard, which adds them up.
@@ -116,7 +116,7 @@ def rank_by_group(
 
 
 def rank(counts: pa.Table, group: Sequence[str]) -> Ranked:
-    """Rank rows of (group, wait_us, outcome, operations), which hold whole groups, in any order. O(n log n)."""
+    """Rank whole groups, given as rows of (group, wait_us, outcome, operations) in any order. O(n log n)."""
     columns = [codes(counts[name]) for name in group]
     operations, outcome = counts["operations"].to_numpy(), counts["outcome"].combine_chunks()
     masks = [pc.equal(outcome, name).fill_null(False) for name in _OUTCOMES]

@@ -1,7 +1,7 @@
-"""Rows dealt to shards as packed columns: Spark moves them without looking inside, and a task takes whole shards.
+"""Shuffle rows to shards as packed columns, which Spark moves as bytes. Each task then processes whole shards.
 
-Given single rows, Spark would copy, hash and sort each of them, which takes longer than the counting itself. A shard is
-held in memory, so there are more of them where there are more operations.
+If Spark shuffled single rows, it would copy, hash and sort each row, which takes longer than the counting itself. A
+shard is held in memory, so there are more shards if there are more operations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from abeyant.pipeline.spark.session import shuffle_partitions
 __all__ = ["ShardRows", "Sharded", "by_group", "by_shard", "shard_count", "shuffle_to_shards"]
 
 Sharded = tuple[str, pa.Table, Integers]
-"""A name for rows of one schema, the rows, and the shard of each."""
+"""A table's name, rows of this table, and the shard of each row."""
 
 _SHUFFLED: Final = "shard int, name string, rows binary"
 _SHARD_ROWS: Final = 200_000
@@ -41,19 +41,19 @@ def by_shard(
     make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]],
     schema: StructType | str,
 ) -> DataFrame:
-    """Shuffle rows to shards and return the rows that `make` returns for each. Memory: two copies of a shard."""
+    """Shuffle rows to shards; return the rows that `make` returns for each shard. Memory: two copies of a shard."""
     return shuffle_to_shards(rows, deal, shards, make).table(schema)
 
 
 @dataclass(frozen=True)
 class ShardRows:
-    """The rows that `make` returns for each shard. `mapInArrow` reduces them in the same worker: Spark moves fewer."""
+    """The rows that `make` returns for each shard. `mapInArrow` maps them in the same worker, to move less."""
 
     dealt: DataFrame
     make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]]
 
     def mapInArrow(self, work: Work, schema: StructType | str) -> DataFrame:  # noqa: N802 - as of a DataFrame
-        """Return the rows that `work` returns for the rows of each partition."""
+        """Return the rows that `work` returns for the rows of the shards in each partition."""
         return self.dealt.mapInArrow(partial(_worked, make=self.make, work=work), schema)
 
     def table(self, schema: StructType | str) -> DataFrame:
@@ -81,7 +81,7 @@ def shard_count(spark: SparkSession, operations: int | None = None) -> int:
 
 
 def by_group(table: pa.Table, group: Sequence[str], shards: int) -> Integers:
-    """Return the shard of each row: all rows of a group have the same, in every task."""
+    """Return the shard of each row. All rows of a group have the same shard, in every task."""
     columns = [codes(table[name]) for name in group]
     order = np.lexsort([numbers for numbers, _ in columns])
     starts = run_starts([numbers[order] for numbers, _ in columns])

@@ -1,8 +1,8 @@
-"""The tables of an analysis that are small however long the log is: counted in three jobs, returned as Arrow.
+"""Compute the tables of an analysis that are small however long the log is, in three Spark jobs, as Arrow tables.
 
-1. `waits_tables`: waits are counted by group, sorted once, and ranked.
-2. `time_tables` needs from the first the keys that it counts by time, and the waits that are long.
-3. `incident_tables` needs from the second the times of the incidents. Without incidents it runs no job.
+1. `waits_tables` counts waits by group, sorts the counts once, and ranks them.
+2. `time_tables` needs from `waits_tables` which keys to count by time, and how long a wait of each kind is unusual.
+3. `incident_tables` needs from `time_tables` the times of the incidents. Without incidents it runs no job.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _JOINED: Final[Mapping[str, Callable[[pa.Table], pa.Table]]] = {"fetch_runs": jo
 
 
 def waits_tables(operations: LogRows, number: int) -> dict[str, pa.Table]:
-    """Return the tables of ranked waits, and `long_waits`: one job. `number` is that of the operations."""
+    """Return the tables of ranked waits, and `long_waits`, in one job. `number` is the number of operations."""
     shards = shard_count(operations.sparkSession, number)
     rows = by_shard(observed(operations, "keys"), partial(_counts, shards=shards), shards, _of_shard, PACKED)
     schemas = {name: arrow_schema(TABLES[name]) for name in ("summary", "waits", "timeout_curve", "by_key")}
@@ -62,9 +62,10 @@ def waits_tables(operations: LogRows, number: int) -> dict[str, pa.Table]:
 
 
 def time_tables(operations: LogRows, slices: Slices, waits: Mapping[str, pa.Table], end_us: int) -> dict[str, pa.Table]:
-    """Return the tables by time, `requests_by_kind`, `incidents` and `lags`: one job, given `waits_tables`.
+    """Return the tables by time, `requests_by_kind`, `incidents` and `lags`, in one job.
 
-    The log's counted requests come with the `operations`; `end_us` is the end of the last operation.
+    `waits` is the result of `waits_tables`. The log's requests, counted by the second, are read from `operations`, too.
+    `end_us` is the end of the last operation.
     """
     long_us = dict(zip(*(waits["long_waits"][name].to_pylist() for name in LONG_WAITS.names), strict=True))
     count = partial(_by_time, slices=slices, first=first_keys(waits["by_key"]), long_us=long_us)
@@ -107,7 +108,7 @@ def _tables(shard: dict[str, pa.Table]) -> Iterator[Packed]:
 
 
 def incident_tables(operations: LogRows, incidents: Sequence[Incident]) -> dict[str, pa.Table]:
-    """Return the counts near incidents (`activity`), and `incident_waits`: one job, or none without incidents."""
+    """Return the counts near incidents (`activity`), and `incident_waits`, in one job; without incidents in no job."""
     schemas = {"activity": ACTIVITY, "incident_waits": FOUND}
     tables = {name: schema.empty_table() for name, schema in schemas.items()}
     if incidents:

@@ -1,4 +1,4 @@
-"""Counts, shares and percentiles by instance and kind, and the histogram of waits."""
+"""Compute counts, shares and percentiles by instance and kind, and the histogram of waits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def summary_rows(ranked: Ranked) -> pa.Table:
 
 
 def expired_share(completed: Integers, expired: Integers) -> pa.Array:
-    """Return the share that expired of the operations whose outcome is known, null when there is none."""
+    """Return the expired share of the operations with a known outcome; null if no outcome is known."""
     total = completed + expired
     return pa.array(expired / np.maximum(total, 1), mask=total == 0)
 
@@ -53,7 +53,7 @@ def waits(operations: DataFrame) -> DataFrame:
 
 
 def waits_rows(ranked: Ranked) -> pa.Table:
-    """Return the rows of `WAITS` of whole groups."""
+    """Return the rows of `WAITS` for whole groups."""
     step = steps(ranked.wait_us)
     starts = run_starts([ranked.group, step])
     group, step = ranked.group[starts], step[starts]

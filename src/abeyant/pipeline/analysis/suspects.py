@@ -1,42 +1,42 @@
-"""Suspects: the probable causes of an incident, by the rules below, each with its evidence and its confidence.
+"""Find suspects: the probable causes of an incident, by the rules below, each with its evidence and its confidence.
 
-An incident with no suspect has no row: a log without evidence names nobody. *Usual* is what holds within a minute of
-the incident, outside of every incident.
+An incident without a suspect has no row: without evidence in the log, nobody is named. *Usual* values are measured
+within a minute of the incident, but outside of every incident.
 
 `silent_broker`
     A broker stopped fetching. Its fetcher sent no request to a leader for `SILENT_MS` or more, between the end of one
     fetch and the start of the next (or the log's end), and the silence overlaps the incident. A fetch that waits is not
-    silence. Where all followers of a broker are silent at it, or its own log is, that is evidence against that
-    broker, not them.
-    Confidence: 0.6 for silence at one leader, 0.8 at several, and 0.15 more where its own log is silent too.
+    silence. If all followers of a leader are silent, or the leader's own log is, the silence is evidence against the
+    leader, not against the followers.
+    Confidence: 0.6 for silence at one leader, 0.8 at several, and 0.15 more if the follower's own log is silent too.
 `slow_network`, `slow_follower`
-    From the end of a fetch to the next one a follower took `SLOW_TIMES` as long as usual, and 20 ms at least. Where all
-    that fetch from it are slow too, it is the broker's network (0.75), else the broker, its disk or its network (0.6).
-    Where more than one broker is like that, none is named.
+    A follower took `SLOW_TIMES` as long as usual, and at least 20 ms, from the end of a fetch to its next fetch. If all
+    brokers that fetch from this follower are slow too, its network is suspected (0.75); else its disk or its network
+    (0.6). Of several such followers, none is named, unless exactly one of them is also slow as a leader.
 `slow_disk`, `slow_broker`
-    A broker took `SLOW_TIMES` as long as usual to append produces, and 20 ms at least (0.75), huge batches not counted.
-    Where its handling of fetches is as slow, it is not the disk but the broker as a whole (0.5). Where it stopped
-    fetching, and yet its log went on, both are its disk (0.9), and `silent_broker` does not name it again.
+    A broker took `SLOW_TIMES` as long as usual, and at least 20 ms, to append produces, not counting huge batches: its
+    disk is suspected (0.75). If its handling of fetches is as slow, the whole broker is suspected instead (0.5). If the
+    broker stopped fetching while its log went on, its disk explains both (0.9), and `silent_broker` is left out.
 `slow_sending`, `slow_reader`
-    A broker took `SLOW_TIMES` as long as usual to send its responses, and 20 ms at least: the network (0.65). Of
-    incidents of slow sending: where nine tenths of the time were spent on one client's responses, and those of two
-    others and more were sent in less than 20 ms on average, that client does not read (0.75).
+    A broker took `SLOW_TIMES` as long as usual, and at least 20 ms, to send its responses: its network is suspected
+    (0.65). In an incident of slow sending, a client that reads slowly is suspected instead (0.75), if nine tenths of
+    the sending time went to its responses, and responses to the other clients (at least two) took less than 20 ms each.
 `seldom_polls`
-    Of incidents of late fetches: a consumer that had `LEAST_PAUSES` or more pauses between its fetches (0.75; 0.55
-    where every other consumer had as many). Pauses count here whether or not records waited.
+    In an incident of late fetches: a consumer that had `LEAST_PAUSES` or more pauses between its fetches (0.75; 0.55
+    if every other consumer had as many). Pauses count here whether or not records waited.
 `quota`
-    A quota made a client pause: of incidents of throttled requests (0.9).
+    In an incident of throttled requests: a client that a quota made pause (0.9).
 `moved_leader`, `moved_coordinator`
     A broker answered at least three requests with NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH (NOT_COORDINATOR for
-    groups), from 5 s before the incident to its end (0.7; 0.85 of incidents of refused requests).
+    groups), from 5 s before the incident to its end (0.7; 0.85 in an incident of refused requests).
 `rebalance`
-    A consumer group: of incidents of joins and syncs, the one with most of them (0.7; 0.85 from ten joins on). Of late
-    fetches, the one that the late client joined meanwhile (0.7).
+    In an incident of joins or syncs: the consumer group with most of these requests (0.7; 0.85 from ten requests on).
+    In an incident of late fetches: the consumer group that the late client joined meanwhile (0.7).
 `huge_batches`
-    A client's produces had half a megabyte or more, and 20 times what is usual (0.8).
+    A client's largest produce had half a megabyte or more, and 20 times the usual size (0.8).
 `lone_client`
-    Of at least three clients that sent requests of the incident's kind to the same brokers only one had requests that
-    expired or waited 0.1 s, and no rule above names anybody (0.5).
+    No rule above names anybody, and of at least three clients that sent requests of the incident's kind to the same
+    brokers, only one had requests that expired or waited 0.1 s (0.5).
 
 The rules read `Activity`, counts by second near the incidents, so they cost little however long the log is.
 """
@@ -70,7 +70,7 @@ SLOW_TIMES: Final = 5
 _SLOW_US: Final = 20_000
 _LONG_US: Final = 100_000
 _LEAST: Final = 5
-"""Minimum requests for a mean: of fewer it says little."""
+"""Minimum number of requests for a mean; a mean of fewer requests says little."""
 _FEW: Final = 3
 _READER_SHARE: Final = 0.9
 _HUGE_BYTES: Final = 500_000
@@ -82,9 +82,9 @@ _GROUPS: Final = frozenset({"JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "OFFSET_COM
 def find_suspects(incidents: Iterable[Incident], activity: pa.Table, end_us: int) -> list[Suspect]:
     """Return the suspects of each incident, the likeliest first; `end_us` is the end of the log.
 
-    `activity` has the rows of `ACTIVITY`. O(n) in it, and for each incident O(n log n) in the rows near it. Rows
-    outside of incidents, which show what is usual, are read only for rules that the rows during the incident may
-    satisfy. Memory: a few columns of the table, and the rows of the busiest incident.
+    `activity` has the schema `ACTIVITY`. O(n) in its rows, and for each incident O(n log n) in the rows near the
+    incident. Rows outside of incidents, which show what is usual, are read only for rules that the rows during the
+    incident may satisfy. Memory: a few columns of the table, and the rows of the busiest incident.
     """
     incidents = list(incidents)
     second = activity["second"].to_numpy()
@@ -117,7 +117,7 @@ def _calm(rows: NearRows, is_calm: npt.NDArray[np.bool_], begin: int, end: int) 
 
 
 def _without_doubles(suspects: Sequence[Suspect]) -> list[Suspect]:
-    """Return the suspects without a broker's silence where its slow disk explains it."""
+    """Return the suspects, but leave out a `silent_broker` whose `slow_disk` explains the silence."""
     disks = {suspect.suspect for suspect in suspects if suspect.kind == "slow_disk"}
     return [suspect for suspect in suspects if suspect.kind != "silent_broker" or suspect.suspect not in disks]
 
@@ -240,9 +240,9 @@ def _seldom_polls(case: Case) -> Iterator[Suspect]:
 
 
 def _slower(case: Case, name: str, which: Callable[[Activity], bool]) -> dict[str, tuple[float, float]]:
-    """Return (mean, usual mean) of requests' times in µs, for each instance whose mean is far above the usual one.
+    """Return (mean, usual mean) of the requests' time `name`, in µs, for each instance whose mean is far above usual.
 
-    Leave out an instance whose broker hung: requests under way then took as long as that.
+    Leave out an instance whose broker hung: requests in flight took at least as long as the broker hung.
     """
     means = {
         instance: mean
@@ -258,7 +258,10 @@ def _slower(case: Case, name: str, which: Callable[[Activity], bool]) -> dict[st
 
 
 def _means(rows: Iterable[Activity], name: str, which: Callable[[Activity], bool]) -> dict[str, float]:
-    """Return the mean time of requests at each instance that had enough of them, in µs."""
+    """Return the mean of the time `name`, in µs, of the requests that `which` selects, by instance.
+
+    Instances with fewer than `_LEAST` such requests are left out.
+    """
     time_of = attrgetter(name)
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for row in rows:
@@ -315,7 +318,7 @@ def _rebalance(case: Case) -> Iterator[Suspect]:
 
 
 def _huge(case: Case) -> Iterator[tuple[str, int]]:
-    """Yield the client whose produces were huge, and the largest of them, if there is one."""
+    """Yield the client with the largest produce, and the size in bytes, if it is huge compared with the usual."""
     sizes: dict[str, int] = defaultdict(int)
     for row in case.during:
         if row.kind == "PRODUCE" and row.client_id is not None:

@@ -1,7 +1,7 @@
 """Estimate the share of operations that would have expired with a time-out of T: Kaplan and Meier's estimator.
 
 An operation that expired would have completed later, at an unknown time: its wait is censored, a lower bound of the
-time to completion. So is the wait of an operation whose outcome is unknown.
+time to completion. The wait of an operation whose outcome is unknown is censored as well.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ Floats = npt.NDArray[np.float64]
 def timeout_curve(operations: DataFrame, *, points: int | None = None) -> DataFrame:
     """Return the time-out curve of each instance (`*` for all) and kind (`schemas.TIMEOUT_CURVE`).
 
-    One row for each wait at which an operation completed, and one for the longest wait: the log shows nothing about
-    longer time-outs. `share_expiring` holds from its row to the next. At the same wait,
-    completions come before expiries (a deadline is inclusive). `low` and `high` are Greenwood's 95 % band on the
-    log-log scale, which stays within 0 and 1. Series of more than `points` distinct waits are thinned.
+    There is a row for each wait at which an operation completed, and a last row for the longest wait: the log shows
+    nothing about longer time-outs. `share_expiring` holds from its row to the next row. At the same wait, completions
+    come before expiries (a deadline is inclusive). `low` and `high` are Greenwood's 95 % band on the log-log scale,
+    which stays within 0 and 1. Series of more than `points` distinct waits are thinned.
     """
     rows = partial(timeout_curve_rows, most_points=points)
     return rank_by_group(observed(operations), _GROUP, rows, TIMEOUT_CURVE, all_instances=True)
 
 
 def timeout_curve_rows(ranked: Ranked, most_points: int | None = None) -> pa.Table:
-    """Return the rows of `TIMEOUT_CURVE` of whole groups."""
+    """Return the rows of `TIMEOUT_CURVE` for whole groups."""
     at_risk = ranked.total[ranked.group] - ranked.before
     remaining = at_risk - ranked.completed
     # A product of (1 - completed/at_risk) as a sum of logarithms. Only the last factor may be 0: it is left out of
@@ -83,7 +83,7 @@ def _running(values: Floats, ranked: Ranked) -> Floats:
 
 
 def _thinned(ranked: Ranked, rows: npt.NDArray[np.int64], most_points: int) -> npt.NDArray[np.bool_]:
-    """Return which kept rows stay: in series of more than `most_points` waits, only the last row of each bucket."""
+    """Return a mask of the `rows` to keep: in series of more than `most_points` waits, the last row of each bucket."""
     points = (ranked.ends - ranked.starts)[ranked.group[rows]]
     bucket = np.floor(np.log1p(ranked.wait_us[rows].astype(np.float64)) * _BUCKETS_PER_E)
     last = np.zeros(len(rows), bool)

@@ -19,10 +19,10 @@ _LOOKED_AT: Final = 1_000
 
 
 def unmatched_of(ended: OutcomeCounts, operations: DataFrame, events: DataFrame, columns: list[str]) -> str | None:
-    """Return a warning if no key of completed operations that all expired occurs among the events; else None.
+    """Return a warning if all operations expired and none of their keys occurs among the events; else None.
 
     Looks up at most `_LOOKED_AT` keys. Runs no job unless there are `LEAST_UNMATCHED` operations and all expired; then
-    one job reads operations, and one or two read events. `columns` are those of the user's table of operations.
+    one job reads operations, and one or two read events. `columns` are the columns of the user's table of operations.
     """
     if not ended.all_expired or ended.expired < LEAST_UNMATCHED:
         return None

@@ -1,12 +1,13 @@
-"""Incidents of a growing log: after each batch of operations, those that `analyze` would find in the log so far.
+"""Find the incidents of a growing log: after each batch of operations, the ones that `analyze` would find so far.
 
-Notices are the changes since the previous call of `look`. An incident `begins`. It `ends` when none of its kind has
-suffered for the time that ends a burst (`incidents.gap_s`). It is `changed` when later lines have added to it or to the
-evidence, which is complete `NEAR_S` after its end. It is `withdrawn` when such waits have turned out to be usual. An
-incident that ended `KEPT_S` ago is final.
+Notices are the changes since the previous call of `look`. An incident `begins`. It `ends` when no operation of its kind
+has had its trouble for the time that ends a burst (`incidents.gap_s`). It is `changed` when later lines have added to
+the incident or to its evidence, which is complete `NEAR_S` after its end. It is `withdrawn` when its waits have turned
+out to be usual. An incident that ended `KEPT_S` ago is final.
 
-Waits are counted from the log's beginning, so that what is usual is known exactly. Operations are kept for `KEPT_S`,
-longer bursts as sums. So memory is bounded by what happens in a quarter of an hour, and the number of distinct waits.
+Waits are counted from the log's beginning, so that what is usual is known exactly. Operations are kept for `KEPT_S`;
+older operations of a burst are kept as sums. So memory is bounded by the operations of a quarter of an hour, and by the
+number of distinct waits.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class _Known:
     suspects: list[dict[str, Any]]
     ended: bool = False
     told: dict[str, Any] = field(default_factory=dict)
-    """Its last report after it ended."""
+    """The last report of the incident since it ended."""
 
     def document(self) -> dict[str, Any]:
         return {"incident": self.number, **self.row, "suspects": self.suspects}
@@ -60,7 +61,7 @@ Notice = dict[str, Any]
 
 
 class IncidentWatch:
-    """Finds the incidents of a growing log, and reports what has changed."""
+    """The incidents of a growing log so far, with a report of what has changed."""
 
     def __init__(self) -> None:
         self._counts = _COUNTS.empty_table()
@@ -90,7 +91,7 @@ class IncidentWatch:
                 self._clocks[instance] = max(end, self._clocks.get(instance, end))
 
     def look(self, idle_s: float = 0.0) -> list[Notice]:
-        """Return the notices since the last call. Add all of the log first; it has had no new line for `idle_s`."""
+        """Return the notices since the last call. `add` new operations first; the log has had no line for `idle_s`."""
         if not self._clocks:
             return []
         now = max(self._clocks.values()) + round(idle_s * _SECOND_US)
@@ -105,7 +106,7 @@ class IncidentWatch:
         return any(not incident.ended or incident.told != incident.document() for incident in self._known)
 
     def forget(self, now: int | None = None) -> None:
-        """Replace operations older than `KEPT_S` by sums, as of `now` (µs); by default, of the log furthest behind."""
+        """Replace operations older than `KEPT_S` at `now` (µs) by sums; default: a time that all instances reached."""
         if now is None:
             now = min(self._clocks.values(), default=0)
         cut = now - KEPT_S * _SECOND_US
@@ -174,7 +175,7 @@ class IncidentWatch:
     def _with_earlier(
         self, incidents: list[Incident], rows: list[dict[str, Any]], suspects: list[list[dict[str, Any]]]
     ) -> list[list[dict[str, Any]]]:
-        """Keep the earlier suspects of incidents if operations near their beginning have been dropped since."""
+        """Keep an incident's last reported suspects if operations near its beginning have been dropped since then."""
         for number, incident in enumerate(incidents):
             if incident.first_us - NEAR_S * _SECOND_US < self._cut:
                 earlier = next((known for known in self._known if _overlap(known.row, rows[number])), None)
@@ -225,7 +226,7 @@ def _ends(operations: pa.Table) -> pa.ChunkedArray:
 
 
 def _suspicious(operations: pa.Table) -> pa.Table:
-    """Return the operations that may suffer, whatever waits turn out to be usual: a superset of `suffering`."""
+    """Return all operations that `suffering` may count, whatever waits turn out to be usual."""
     long = pc.greater_equal(operations["wait_us"], LONG_MS * 1000)
     for name in ("local_ms", "send_ms", "throttle_ms"):
         long = pc.or_(long, pc.greater_equal(operations[name].fill_null(0.0), LONG_MS - 1))
@@ -250,7 +251,7 @@ def _renamed(key: str | None, topics: Mapping[str, str]) -> str | None:
 
 
 def _summed_up(struck: pa.Table, cut: int) -> pa.Table:
-    """Sum each burst into one second, its last; drop bursts that ended 2 * `KEPT_S` before `cut`, in seconds."""
+    """Sum up each burst in its last second; drop bursts that ended 2 * `KEPT_S` before the second `cut`."""
     if not struck.num_rows:
         return struck
     ordered = struck.sort_by([(name, "ascending") for name in ("kind", "trouble", "second")]).combine_chunks()

@@ -38,9 +38,9 @@ _MERGED: Final = {
     **dict.fromkeys(("first", "first_us"), "min"),
     **dict.fromkeys(("last", "last_us", "end"), "max"),
 }
-"""The totals of a log, and how those of its parts are merged. Numbers of operations, of those that waited, of rejected
-lines, and of rows of counted requests; times in microseconds: first and last start (`first`, `last`), last end (`end`),
-first and last instant at which an operation waits (`first_us`, `last_us`)."""
+"""The totals of a log, and how the totals of its chunks are merged. Numbers of operations, of operations that waited,
+of rejected lines, and of rows of counted requests; times in microseconds: first and last start (`first`, `last`), last
+end (`end`), first and last instant at which an operation waits (`first_us`, `last_us`)."""
 
 _TOTALS: Final = ", ".join(f"{name} long" for name in _MERGED)
 _GROUP_ROWS: Final = 1 << 17
@@ -50,14 +50,14 @@ _REPEATED: Final = (
     "watches.list.element.key",
 )
 _COUNTED: Final = ".requests"
-"""Folder of the requests counted by the second, which are not a table of the result."""
+"""Folder for the requests counted by the second; it is no table of the result."""
 
 Tell = Callable[[pa.Table], pa.RecordBatch]
 
 
 @dataclass(frozen=True)
 class _Table:
-    """A table that workers write in parts, into a folder shared with this machine; `tell` returns totals of a chunk."""
+    """A table that workers write into `folder`, or only count if that is None; `tell` returns totals of some rows."""
 
     tell: Tell
     schema: pa.Schema
@@ -65,16 +65,16 @@ class _Table:
 
 
 class WrittenLog:
-    """A log whose tables `operations` and `rejected` are written, for analyses to read. `close` it after them.
+    """A parsed log whose tables `operations` and `rejected` are written. `close` it after the analyses.
 
-    If the result is a directory that the workers share, they write the files, and analyses read them there. Otherwise
-    Spark writes the tables, in one more job for each, and keeps the rows until `close`, in memory or on its disk.
+    If the result is a directory that the workers share, the workers write the files, and analyses read these files.
+    Otherwise Spark writes each table in one more job, and keeps the rows until `close`, in memory or on its disk.
     """
 
     operations: LogRows
-    """The operations, with the requests counted by the second as another name of `map_named`."""
+    """The operations. `map_named` also gives the requests counted by the second, under the name `requests`."""
     times: dict[str, Any]
-    """The totals of `_MERGED`. Times are None if none is known."""
+    """The totals in `_MERGED`. A time is None if it is unknown."""
 
     def __init__(self, result: ResultWriter, log: KafkaRequestLog) -> None:
         self._counted = _folder(result, _COUNTED)
@@ -108,9 +108,10 @@ class WrittenLog:
 
 
 def write_rows(result: ResultWriter, name: str, rows: ShardRows, schema: StructType, tell: Tell, told: str) -> pa.Table:
-    """Write a table, and return the rows that `tell` returns for its chunks; `told` is their schema.
+    """Write a table; return the rows that `tell` returns for chunks of it. `told` is the schema of the returned rows.
 
-    One job. The workers write the files if the result is a directory; otherwise Spark does, in a second job.
+    If the result is a directory, the workers write the files in the same job. Otherwise Spark writes the table in a
+    second job.
     """
     table = _Table(tell, arrow_schema(schema), _folder(result, name))
     totals = rows.mapInArrow(partial(_write, table=table), told).toArrow()
@@ -123,7 +124,10 @@ def _folder(result: ResultWriter, name: str) -> str | None:
 
 
 def _complete(result: ResultWriter, name: str, table: Callable[[], DataFrame], schema: StructType, rows: int) -> None:
-    """Write a table with Spark if the workers could not, or an empty one; else check that its folder is shared."""
+    """Write a table with Spark if the workers could not write its files, or as an empty table if it has no rows.
+
+    Otherwise check that the folder into which the workers wrote is shared.
+    """
     folder = _folder(result, name)
     if folder is None:
         result.write(name, table())
@@ -163,7 +167,7 @@ def _write(batches: Iterator[pa.RecordBatch], *, table: _Table) -> Iterator[pa.R
 
 
 class _Part:
-    """A task's rows of a table, written into a file that appears whole or not at all."""
+    """A task's part of a table. It is written into a file that appears whole or not at all."""
 
     def __init__(self, table: _Table) -> None:
         self._table = table
@@ -177,7 +181,7 @@ class _Part:
             self._passing = self._part.with_name(f".{self._part.name}.{context.taskAttemptId()}")
 
     def add(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Collect rows; write them when they fill a row group, and yield what `tell` returns for them."""
+        """Collect rows. When the rows fill a row group, write them, and yield their totals from `tell`."""
         if rows.num_rows:
             self._waiting.append(rows)
             self._rows += rows.num_rows
@@ -185,7 +189,7 @@ class _Part:
             yield self._flush()
 
     def close(self) -> Iterator[pa.RecordBatch]:
-        """Write the remaining rows, and rename the file into place."""
+        """Write the remaining rows, yield their totals, and rename the file into place."""
         if self._waiting:
             yield self._flush()
         if self._writer is not None and self._passing is not None and self._part is not None:

@@ -26,11 +26,14 @@ _BATCH_ROWS: Final = 1 << 16
 
 
 class AllRejectedError(AbeyantError):
-    """Every row of a table was rejected. The result is complete, and has these rows."""
+    """Raised when every row of a table was rejected. The result is complete and contains the rejected rows."""
 
 
 def all_rejected(name: Name, files: Iterable[Path], out: Path | str) -> AllRejectedError:
-    """Return the error, with the number of rows, the commonest reason, an example. `files` have the rejected rows."""
+    """Return the error: it gives the number of rows, the commonest reason and an example.
+
+    `files` contain the rejected rows.
+    """
     files = list(files)
     counts: Counter[str] = Counter()
     for reason, number in counted_reasons(files).items():
@@ -40,7 +43,7 @@ def all_rejected(name: Name, files: Iterable[Path], out: Path | str) -> AllRejec
 
 
 def all_rejected_by_stream(name: Name, rejected: Path) -> AllRejectedError | None:
-    """Return the error for a table of a drained stream without a valid row; None if no row was rejected either.
+    """Return the error for a table of a drained stream in which no row was valid; None if no row was rejected.
 
     `rejected` is the folder with the rejected rows of both tables.
     """
@@ -67,7 +70,7 @@ def _error(name: Name, rows: int, example: str, commonest: str, place: str) -> A
 
 
 def _example(files: Iterable[Path], commonest: str) -> str:
-    """Return the commonest reason, with the value in the first row that has it."""
+    """Return the commonest reason, with the bad value of the first row that was rejected for it."""
     for file in files:
         for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS):
             place = pc.index(pc.starts_with(batch.column("reason"), commonest), True).as_py()

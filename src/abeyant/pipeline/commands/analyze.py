@@ -1,4 +1,4 @@
-"""`abeyant analyze`: the pipeline's main job from the command line."""
+"""`abeyant analyze`: report from Kafka's request logs which requests waited, for what and how long."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Analyze, print a summary and the report's path; return the exit status.
+    """Analyze the logs, print a summary and the report's path; return the exit status.
 
     Raises `AbeyantError` with a one-line message for errors that the user can fix.
     """

@@ -41,7 +41,7 @@ _TRIGGER: Final = "1 second"
 _LOOK_SECONDS: Final = 0.25
 _FILES_NAMED: Final = 4
 _SAVING_SHARE: Final = 0.02
-"""Maximum share of the time spent on saving the state."""
+"""Maximum share of the running time that is spent on saving the state."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -65,12 +65,12 @@ def run(args: argparse.Namespace) -> int:
         with spark_for(args, "abeyant analyze --watch", brief=True) as spark, stop_on_signal() as stop_event:
             follower.follow(spark, stop_event)
     if not args.quiet and not args.json:
-        print("stopped: the same command continues", file=sys.stderr)
+        print("stopped: run the same command again to continue", file=sys.stderr)
     return 0
 
 
 class _Follower:
-    """Feeds the log to an `IncidentWatch`, reports its notices and saves its state."""
+    """Follower of a growing log: feeds new lines to an `IncidentWatch`, reports its notices and saves its state."""
 
     def __init__(self, args: argparse.Namespace, out: Path) -> None:
         self._args, self._out = args, out
@@ -99,14 +99,14 @@ class _Follower:
                 while not stop_requested.is_set() and not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
                     self._pass_time()
             except StreamingQueryException as error:
-                raise AbeyantError(f"the watch ended: {query_error(error)}") from error
+                raise AbeyantError(f"the watch failed: {query_error(error)}") from error
             finally:
                 with self._lock:  # not in the middle of a batch
                     query.stop()
                     self._save(always=True)
 
     def _take(self, rows: DataFrame, batch: int) -> None:
-        """Add a batch, and report new notices."""
+        """Add a batch of log lines to the watch, and report new notices."""
         tables = collected(rows, {"operations": GROWING, "topics": TOPICS, "read": READ})
         with self._lock:
             self._watch.add(tables["operations"], dict(zip(*tables["topics"].to_pydict().values(), strict=True)))
@@ -119,7 +119,7 @@ class _Follower:
                 self._watch.forget()
 
     def _pass_time(self) -> None:
-        """Report incidents that end because no line has come, at most once a second."""
+        """Report incidents that end because no log line has arrived. Looks for them at most once a second."""
         now = time.monotonic()
         if now - self._looked < 1 or not self._is_all or not self._watch.unsettled:
             return
@@ -143,7 +143,7 @@ class _Follower:
         self._save(always=bool(notices))
 
     def _report_joined(self, paths: list[str]) -> None:
-        """Print on the error stream the files that are followed from now on; standard output is for incidents."""
+        """Print the files that are followed from now on to stderr; standard output is for incidents."""
         if paths and not self._args.quiet:
             also = "also " if self._offsets else ""
             print(visible(f"{also}following {_paths(paths)}"), file=sys.stderr, flush=True)
@@ -168,7 +168,8 @@ class _Follower:
         self._offsets = before.pop("offsets")
         if before != self._what:
             raise AbeyantError(
-                f"{self._out} has the state of a watch of {', '.join(before['logs'])}: name another --out"
+                f"{self._out} has the state of a watch of {', '.join(before['logs'])}: name another --out, or give the "
+                "same LOGS, --instance and --timezone as before"
             )
         self._watch = IncidentWatch.restored(packed)
 
@@ -180,7 +181,7 @@ def _paths(paths: list[str]) -> str:
 
 
 def notice_line(notice: Mapping[str, Any]) -> str:
-    """Return a notice as one line of text."""
+    """Return a notice (an incident begins, ends or is withdrawn) as one line of text."""
     first, last = (datetime.fromisoformat(notice[name]) for name in ("first", "last"))
     affected = f"{notice['operations']:,} {notice['kind']} {TROUBLES[notice['trouble']]}"
     instances = ", ".join(notice["instances"])

@@ -42,7 +42,7 @@ FORMATS: Final = ("parquet", "orc", "json", "csv")
 def add_command(
     subparsers: Any, name: str, run: Callable[[argparse.Namespace], int], summary: str, description: str, examples: str
 ) -> argparse.ArgumentParser:
-    """Add a subcommand; its parsed arguments have the attribute `run`."""
+    """Add a subcommand; its parsed arguments have the function `run` as an attribute."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         name,
         help=summary,
@@ -55,7 +55,7 @@ def add_command(
 
 
 def add_logs(parser: argparse.ArgumentParser, or_table: str = "") -> None:
-    """Add LOGS, and --timezone."""
+    """Add LOGS and --timezone; `or_table` is appended to the help of LOGS."""
     parser.add_argument("logs", nargs="+", metavar="LOGS", help=f"files, globs or directories{or_table}")
     parser.add_argument(
         "--timezone", default="UTC", metavar="ZONE", help="time zone of log timestamps (default: %(default)s)"
@@ -63,7 +63,7 @@ def add_logs(parser: argparse.ArgumentParser, or_table: str = "") -> None:
 
 
 def note_left_out(args: argparse.Namespace) -> Callable[[str], None] | None:
-    """Return a function that prints a note on the error stream; None with --quiet."""
+    """Return a function that prints a sentence to stderr; None with --quiet."""
     return None if args.quiet else lambda sentence: print(f"abeyant: {sentence}", file=sys.stderr)
 
 
@@ -75,7 +75,7 @@ def add_instance(parser: argparse.ArgumentParser) -> None:
 
 
 def add_out(parser: argparse.ArgumentParser) -> None:
-    """Add --out: a `Path`, or a URI as text."""
+    """Add --out; its value is a `Path`, or a str if it is a URI."""
     parser.add_argument(
         "--out",
         required=True,
@@ -94,7 +94,7 @@ def _place(text: str) -> Path | str:
     if scheme == "file":
         return Path(rest)
     if not rest.strip("/"):
-        raise argparse.ArgumentTypeError(f"{text!r} names no directory")
+        raise argparse.ArgumentTypeError(f"{text!r} names no directory: give a path, or a URI such as s3a://bucket/dir")
     return text.rstrip("/")
 
 
@@ -112,7 +112,7 @@ def check_place(args: argparse.Namespace) -> None:
 
 
 def add_tables(parser: argparse.ArgumentParser) -> None:
-    """Add --format, and the mapping of rows and columns."""
+    """Add --format, and the options that map rows and columns: --operation, --event and --TABLE-query."""
     parser.add_argument(
         "--format", choices=FORMATS, help="format of the files (default: by the ending of their names, else parquet)"
     )
@@ -158,19 +158,22 @@ def add_master(parser: argparse.ArgumentParser) -> None:
 
 
 def named(paths: Sequence[str]) -> str:
-    """Return the first path, and how many more there are."""
+    """Return the first path as text, with the number of further paths: "a.log and 2 more"."""
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
 
 
 def whole_number(text: str, least: int) -> int:
-    """Parse an integer from `least` to 2**31 - 1. For argparse."""
+    """Parse an integer from `least` to 2**31 - 1, for argparse. Raises argparse's error for other texts."""
     if not text.isdecimal() or not least <= int(text) < 1 << 31:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {(1 << 31) - 1}")
     return int(text)
 
 
 def source_for(args: argparse.Namespace, table: Literal["operations", "events"], name: str, **more: Any) -> Source:
-    """Return the source for a name; `more` are fields of `Input`. Raise `AbeyantError` for an unknown column."""
+    """Return the source that OPERATIONS or EVENTS (`name`) stands for; `more` are further fields of its `Input`.
+
+    Raises `AbeyantError` if --operation or --event maps an unknown column.
+    """
     from abeyant.pipeline.sources.registry import source_of
     from abeyant.pipeline.sources.source import Input
     from abeyant.pipeline.sources.tables import check_mapped
@@ -182,7 +185,7 @@ def source_for(args: argparse.Namespace, table: Literal["operations", "events"],
 
 
 def table_source(args: argparse.Namespace, table: Literal["operations", "events"], name: str) -> Source:
-    """Return the source for a name. Raise `AbeyantError` if it is an empty directory."""
+    """Return the source that OPERATIONS or EVENTS (`name`) stands for. Raise `AbeyantError` for an empty directory."""
     source = source_for(args, table, name)
     if source.describe().empty:
         raise AbeyantError(f"{name} is empty: put files there (names that begin with _ or . are ignored)")
@@ -190,19 +193,19 @@ def table_source(args: argparse.Namespace, table: Literal["operations", "events"
 
 
 def are_small(*sources: Source) -> bool:
-    """Return whether sources are small enough for a JVM with few optimizations, which starts sooner."""
+    """Return whether the sources together are small enough for a JVM with few optimizations, which starts sooner."""
     sizes = [source.size(_SMALL_BYTES) for source in sources]
     return None not in sizes and sum(size or 0 for size in sizes) <= _SMALL_BYTES
 
 
 def generate_java(args: argparse.Namespace, text: int) -> None:
-    """Let Spark generate Java for its queries if `text` (bytes) is large enough to pay for it; --conf overrides it."""
+    """Turn on Spark's code generation if the input, of `text` bytes, is large enough to repay it. --conf overrides."""
     if text > _SMALL_BYTES:
         args.conf = [*GENERATED.items(), *args.conf]
 
 
 class _assignment:  # noqa: N801 - argparse shows the name of a type
-    """Parses NAME=VALUE."""
+    """Parser of NAME=VALUE for argparse. Returns name and value; `form` describes them in the error."""
 
     def __init__(self, form: str) -> None:
         self._form = form
@@ -210,5 +213,5 @@ class _assignment:  # noqa: N801 - argparse shows the name of a type
     def __call__(self, text: str) -> tuple[str, str]:
         name, equals, value = text.partition("=")
         if not (equals and name.strip() and value.strip()):
-            raise argparse.ArgumentTypeError(f"{text!r} is not {self._form}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not of the form {self._form}")
         return name.strip(), value.strip()

@@ -22,7 +22,7 @@ _HIDDEN: Final = "(hidden)"
 
 
 def redacted_command_line(arguments: Sequence[str] | None = None) -> str:
-    """Return the command line as one would type it; `arguments` default to those of this process.
+    """Return the command line, quoted as for a shell; `arguments` default to the arguments of this process.
 
     Redacts settings whose name or value looks like a secret, user and password in a URI, and the token of a Spark
     Connect server.

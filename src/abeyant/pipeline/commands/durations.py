@@ -1,4 +1,4 @@
-"""Durations as types of argparse, in the units and forms of `tables.durations`."""
+"""Parse durations for argparse, in the units and forms of `tables.durations`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _LONGEST_DAYS: Final = 3_652_500
 
 
 def milliseconds(text: str) -> Fraction:
-    """Return a duration in milliseconds, exactly. Raises argparse's error for other texts, with valid examples."""
+    """Parse a duration; return it in milliseconds, exactly.
+
+    Raises argparse's error, with examples, for a text that is no duration, or one of more than ten thousand years.
+    """
     exact = exact_microseconds(text)
     if exact is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 500ms, 10s, 5m, 2h or 1d")
@@ -26,23 +29,23 @@ def milliseconds(text: str) -> Fraction:
 
 
 def duration(text: str) -> float:
-    """Return a duration in seconds, correctly rounded. Raises as `milliseconds` does."""
+    """Parse a duration; return it in seconds, correctly rounded. Raises as `milliseconds` does."""
     return float(milliseconds(text) / 1000)
 
 
 class duration_or:  # noqa: N801 - argparse shows the name of a type
-    """Reads a duration, or one word, which becomes None."""
+    """Parser of a duration or of one word, such as `off`. The word becomes None."""
 
     def __init__(self, word: str) -> None:
         self._word = word
 
     def __call__(self, text: str) -> float | None:
-        """Return seconds, or None for the word."""
+        """Return the duration in seconds, or None for the word."""
         ms = self.exactly(text)
         return None if ms is None else float(ms / 1000)
 
     def exactly(self, text: str) -> Fraction | None:
-        """Return milliseconds, or None for the word."""
+        """Return the duration in milliseconds, exactly, or None for the word."""
         if text.strip() == self._word:
             return None
         try:

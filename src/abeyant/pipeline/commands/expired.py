@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(table: pa.Table, columns: Sequence[str]) -> None:
-    """Print a line for each operation, for a person."""
+    """Print a header and a line of aligned text for each operation."""
     late = "late_ms" in columns
     print(f"{'deadline':<19}  {'waited':>12}  {f'{_LATE_BY:>12}  ' if late else ''}operation")
     for deadline, op_id, kind, instance, waited_ms, *later in _rows(table, columns, "%Y-%m-%d %H:%M:%S"):
@@ -115,7 +115,7 @@ def _print(table: pa.Table, columns: Sequence[str]) -> None:
 
 
 def _later_phrase(expired: pa.Table) -> str:
-    """Return a phrase with the numbers of operations completed later and never; "" without --later."""
+    """Return a phrase: how many operations completed later, and how many never; "" without --later."""
     if "late_ms" not in expired.column_names:
         return ""
     never = expired["late_ms"].null_count
@@ -123,9 +123,10 @@ def _later_phrase(expired: pa.Table) -> str:
 
 
 def _with_later(expired: pa.Table, later: str) -> pa.Table:
-    """Add the time at which the result `later` completed each operation, and ms after its deadline; null for never.
+    """Add when each operation completed in the result `later`, and how many ms after its deadline.
 
-    Raises `AbeyantError` as `read_expired` does, and if `later` lacks one of the operations, or ends it earlier.
+    Both new columns are null if it never completed. Raises `AbeyantError` as `read_expired` does, and if `later` lacks
+    one of the operations, or ends one before its deadline.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -134,12 +135,15 @@ def _with_later(expired: pa.Table, later: str) -> pa.Table:
     ids = expired.append_column("place", pa.array(range(expired.num_rows), pa.int64())).select([*_ID, "place"])
     matches = ids.join(outcomes, _ID).sort_by("place")
     if matches.num_rows != expired.num_rows or matches["outcome"].null_count:
-        raise AbeyantError(f"{later} is not a result of the same operations: it lacks some that expired in the other")
+        raise AbeyantError(
+            f"{later} is not a result of the same operations: it lacks some that expired in the first result"
+        )
     at = matches["at"].cast(pa.timestamp("us"))
     late = pc.divide(pc.subtract(at.cast(pa.int64()), expired["at"].cast(pa.int64())).cast(pa.float64()), 1000.0)
     if pc.any(pc.less(late, 0.0)).as_py():
         raise AbeyantError(
-            f"{later} ends some operations earlier: --later takes a result with a longer time-out, of the same columns"
+            f"{later} ends some operations earlier: --later takes a result with a longer time-out, of the same tables "
+            "with the same columns mapped"
         )
     is_completed = pc.equal(matches["outcome"], "completed")
     never = pa.scalar(None)
@@ -148,9 +152,9 @@ def _with_later(expired: pa.Table, later: str) -> pa.Table:
 
 
 def read_expired(result: str) -> pa.Table:
-    """Return the outcomes of a result that expired, by deadline, instance and id. Memory: these rows.
+    """Return the expired operations of a result, sorted by deadline, instance and id. Memory: these rows.
 
-    Raises `AbeyantError` where the directory has no table `outcomes`, or a file of it cannot be read.
+    Raises `AbeyantError` if the directory has no table `outcomes`, or one of the table's files cannot be read.
     """
     import pyarrow as pa
 
@@ -160,7 +164,7 @@ def read_expired(result: str) -> pa.Table:
 
 
 def _read(result: str, columns: list[str], outcome: str | None = None) -> pa.Table:
-    """Read columns of a result's outcomes: all, or those with one outcome."""
+    """Read columns of a result's table `outcomes`: all rows, or only rows with the given `outcome`."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -182,7 +186,9 @@ def _read(result: str, columns: list[str], outcome: str | None = None) -> pa.Tab
 
 def _files(result: str) -> list[Path]:
     if is_uri(result):
-        raise AbeyantError(f"{result} is not on this machine: copy its folder outcomes here, and name the folder above")
+        raise AbeyantError(
+            f"{result} is not on this machine: copy its folder 'outcomes' into a local folder, and give that folder"
+        )
     outcomes = Path(result) / "outcomes"
     if not outcomes.is_dir():
         raise AbeyantError(f"{result} is not the --out of abeyant resolve or stream: it has no folder 'outcomes'")
@@ -192,7 +198,7 @@ def _files(result: str) -> list[Path]:
 
 
 def _rows(expired: pa.Table, columns: Sequence[str], time_format: str) -> Iterator[list[Any]]:
-    """Yield the values of `columns`, times as text, and '' for a kind that is null."""
+    """Yield each row's values of `columns`: times as text, and '' for a kind that is null."""
     names = ["at" if name == "deadline" else name for name in columns]
     for batch in expired.select(names).to_batches(_BATCH_ROWS):
         for row in batch.to_pylist():

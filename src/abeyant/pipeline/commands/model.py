@@ -77,7 +77,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare, print a summary and the report's path; return the exit status.
+    """Compare the model with the logs, print a summary and the report's path; return the exit status.
 
     Raises `AbeyantError` with a one-line message for errors that the user can fix.
     """

@@ -1,6 +1,6 @@
-"""Refuse small local input that has nothing for a command, before Spark starts, which takes seconds.
+"""Refuse small local input in which a command has nothing to process, before Spark starts, which takes seconds.
 
-Other input (large, on a store, or readable only by Spark) is refused by Spark's job, with the same message.
+Spark's job refuses other input (large, on a store, or readable only by Spark), with the same message.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _MOST_BYTES: Final = 1 << 20  # some milliseconds to read
 def check_log(
     args: argparse.Namespace, files: Sequence[LogFile], counts: Callable[[ApiRequest], bool], why: str
 ) -> None:
-    """Raise `AbeyantError(why)` if the files are small, and `counts` is true of no request in them.
+    """Raise `AbeyantError(why)` if the files are small, and `counts` returns False for every request in them.
 
-    Reads up to the first that counts. If no line looks like a request at all, the error says that instead.
+    Stops reading at the first request that counts. If no line looks like a request at all, the error says so instead.
     """
     pieces = _small_chunks(files)
     if pieces is None:
@@ -68,18 +68,21 @@ def _small_chunks(files: Sequence[LogFile]) -> list[Chunk] | None:
 
 
 def is_operation(request: ApiRequest) -> bool:
-    """Return whether a request is an operation. Raise `BadLineError` for a body that Kafka does not write."""
+    """Return whether a request is an operation. Raise `BadLineError` if its body has a form that Kafka never writes."""
     *_, operated = read_request(request, KNOWN_TOPICS)
     return operated is not None
 
 
 def is_acks_all(request: ApiRequest) -> bool:
-    """Return whether a request is a produce with acks=all that was appended. Raises as `is_operation` does."""
+    """Return whether a request is a produce request with acks=all whose records were appended.
+
+    Raises as `is_operation` does.
+    """
     return any(fact.what == "appended" and fact.timeout_ms is not None for fact in facts(request, KNOWN_TOPICS))
 
 
 def check_tables(operations: Input, events: Input | None, why: str) -> None:
-    """Raise `AbeyantError` if a small table lacks a column, and `AbeyantError(why)` if no operation is there."""
+    """Raise `AbeyantError` if a small table lacks a column, and `AbeyantError(why)` if `operations` has no row."""
     with suppress(_LaterError), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Spark's job warns
         table = _small_table(operations)
@@ -94,13 +97,13 @@ def check_tables(operations: Input, events: Input | None, why: str) -> None:
 
 
 def check_outcome(name: str, columns: Sequence[str]) -> None:
-    """Raise `AbeyantError` unless a table of operations, given without events, has outcomes."""
+    """Raise `AbeyantError` unless a table of operations has a column `outcome`. Called if no events are given."""
     if "outcome" not in columns:
         raise AbeyantError(f"{name} has no column 'outcome': give the table of events with --events")
 
 
 class _LaterError(Exception):
-    """Only Spark can check the table, so the check is left to its job."""
+    """Raised if only Spark can check a table; the check is then left to Spark's job."""
 
 
 def _small_table(source: Input) -> pa.Table:

@@ -28,10 +28,10 @@ def write_summary(
     tables: Iterable[str] = (),
     no_keys: str = "",
 ) -> None:
-    """Write the tables `waits` and `expired_keys`, the marker, and the page.
+    """Write the tables `waits` and `expired_keys`, the result's marker file, and the page.
 
-    `keys` are those on which most expired; None if nothing expired, or if they are unknown: `no_keys` is then
-    the reason.
+    `keys` are the keys on which most operations expired. They are None if nothing expired, or if the keys are unknown;
+    `no_keys` then gives the reason.
     """
     put_table(directory / "waits", ended.waits)
     counts = {"completed": ended.count("completed"), "expired": ended.expired}

@@ -63,7 +63,10 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print pending operations; return the exit status. Raises `AbeyantError` for a checkpoint that is not ours."""
+    """Print pending operations; return the exit status.
+
+    Raises `AbeyantError` if DIR is neither the --out nor the checkpoint of a stream.
+    """
     checkpoint = args.stream if is_uri(args.stream) else _checkpoint(args.stream)
     check_extra("pending")
     with spark_for(args, "abeyant pending", brief=True) as spark:
@@ -86,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _checkpoint(path: str) -> str:
-    """Return the checkpoint of a stream's --out; return a checkpoint unchanged."""
+    """Return the checkpoint of the stream whose --out is `path`. If `path` is itself a checkpoint, return it."""
     from abeyant.pipeline.commands.stream_run.description import DESCRIPTION
 
     file, checkpoint = Path(path) / DESCRIPTION, Path(path) / "checkpoint"
@@ -96,12 +99,12 @@ def _checkpoint(path: str) -> str:
     if file.with_name(former(DESCRIPTION)).exists():
         raise written_before(path, _MEND)
     if not (Path(path) / "state").is_dir():
-        raise AbeyantError(f"{path} is neither the --out nor the checkpoint of a stream that has run: name either")
+        raise AbeyantError(f"{path} is neither the --out nor the checkpoint of a stream that has run: name one of them")
     return path
 
 
 def _named(description: bytes | str, place: object) -> str:
-    """Return the checkpoint that a stream's description names. Raise `AbeyantError` if it is damaged."""
+    """Return the checkpoint that a stream's description names. Raise `AbeyantError` for a damaged description."""
     try:
         return str(json.loads(description)["checkpoint"])
     except (ValueError, LookupError, TypeError) as error:
@@ -109,7 +112,7 @@ def _named(description: bytes | str, place: object) -> str:
 
 
 def _stored_checkpoint(spark: SparkSession, uri: str) -> str:
-    """Return the checkpoint of a --out on a store; return a checkpoint unchanged."""
+    """Return the checkpoint of the stream whose --out is `uri`, on a store. If `uri` is a checkpoint, return it."""
     from abeyant.pipeline.commands.stream_run.description import DESCRIPTION
     from abeyant.pipeline.spark.connect import is_connect
     from abeyant.pipeline.spark.store import Store

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run"]
 
 OWN: Final = "own"
-"""The value of --timeout that keeps each operation's own."""
+"""The value of --timeout that keeps each operation's own time-out."""
 
 _TABLES: Final = re.compile(r"\.(parquet|orc|json|[ct]sv(\.(gz|bz2|zst))?)\Z")  # a .json.gz is a request log
 _MOST_KINDS: Final = 20
@@ -131,7 +131,10 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 
 
 class _Named(argparse.Action):
-    """Store the values, and that the user gave the option: the terminal lists wheels only then."""
+    """Action that stores an option's values, and adds its name to `args.named`, the options that the user gave.
+
+    The terminal lists wheels only if the user gave --tick or --wheel-size.
+    """
 
     def __call__(self, parser: object, args: argparse.Namespace, values: object, option: object = None) -> None:
         setattr(args, self.dest, values)
@@ -169,7 +172,7 @@ def _number(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replay, print a summary and the report's path; return the exit status.
+    """Replay the operations, print a summary and the report's path; return the exit status.
 
     Raises `AbeyantError` with a one-line message for errors that the user can fix.
     """
@@ -196,7 +199,10 @@ def _nothing_message(args: argparse.Namespace) -> str:
 
 
 def _settings(args: argparse.Namespace) -> list[Configuration]:
-    """Return all combinations of time-outs with wheels (given and Kafka's), and with purge intervals (on Kafka's)."""
+    """Return the settings to replay: each time-out with each wheel and with each purge interval.
+
+    The wheels are the given ones and Kafka's; purge intervals are tried on Kafka's wheel only.
+    """
     from abeyant.pipeline import grid
 
     try:
@@ -299,7 +305,7 @@ def _check_kinds(kinds: list[str], operations: DataFrame, everything: DataFrame)
 def _operations(
     spark: SparkSession, args: argparse.Namespace, table: Source | None, events: Source | None, longest_ms: int
 ) -> DataFrame:
-    """Return operations with their outcomes; computed from events, if given, for time-outs up to `longest_ms`."""
+    """Return operations with their outcomes. If `events` are given, compute these for time-outs up to `longest_ms`."""
     from abeyant.pipeline.request_log.groups import with_sync_limits
     from abeyant.pipeline.schemas import OPERATIONS
 
@@ -324,7 +330,7 @@ def _operations(
 
 
 def _found(out: Path) -> dict[str, Any]:
-    """Return the contents of `--json`: those of the page, except pending operations over time."""
+    """Return what `--json` prints: the contents of the page, except the pending operations over time."""
     from abeyant.pipeline.commands.summary_text import json_tables, json_tiles, plain
     from abeyant.pipeline.report.offers import clients_to_change, offers, read_clients
     from abeyant.pipeline.report.parts import read_table

@@ -110,7 +110,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Resolve, print a summary and the result's path; return the exit status.
+    """Resolve the operations, print a summary and the result's path; return the exit status.
 
     Raises `AbeyantError` with a one-line message for errors that the user can fix: `AllRejectedError`, with the result
     complete and printed, if every row of a table was rejected.
@@ -144,18 +144,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 class ResolveTables(Protocol):
-    """Both tables, with the engine that resolves them."""
+    """The tables of operations and events, with the engine that resolves them: this process or Spark."""
 
     engine: str
 
     def result(self) -> AbstractContextManager[ResultWriter]:
-        """Return a context with the result to write."""
+        """Return a context manager that yields the writer of the result."""
 
     def tables(self) -> Mapping[str, Any]:
-        """Return the outcomes and the rejected rows, as tables of the engine."""
+        """Return the tables to write, by name: the outcomes and the rejected rows, as tables of the engine."""
 
     def write(self, result: ResultWriter, name: str, table: Any, steps: Steps) -> None:
-        """Write one of these tables."""
+        """Write one of the tables that `tables` returns."""
 
     def expired_keys(self, ended: OutcomeCounts) -> pa.Table:
         """Return the keys on which most operations expired."""
@@ -167,11 +167,11 @@ class ResolveTables(Protocol):
         """Return the greatest `at` of all events, in microseconds since 1970; None if there is none."""
 
     def has_valid_events(self) -> bool:
-        """Return whether an event is valid."""
+        """Return whether at least one event is valid."""
 
 
 def _quick_tables(args: argparse.Namespace, rules: Mapping[str, Any]) -> tuple[QuickTables | None, str]:
-    """Return the tables if they can be resolved in this process; else None, and why Spark is needed.
+    """Return the tables, if they can be resolved in this process; else None, and the reason why Spark is needed.
 
     Raises `AbeyantError` for errors in the tables, for --engine tables if they need Spark, and for missing packages.
     """
@@ -200,7 +200,7 @@ def _print_note(args: argparse.Namespace, sentence: str) -> None:
 
 
 def _write(args: argparse.Namespace, resolver: ResolveTables) -> tuple[ResultWriter, AllRejectedError | None]:
-    """Write the result; return it, and the error if a table has rejected rows only."""
+    """Write the result; return it, and an error if every row of a table was rejected, else None."""
     from abeyant.pipeline.commands.outcome_result import write_summary
     from abeyant.pipeline.results.outcome_counts import count_outcomes, still_open
     from abeyant.pipeline.spark.progress import Steps

@@ -25,7 +25,7 @@ RULES: Final = {
     "serves": ("every", "oldest", "newest"),
     "within": ("whole", "step"),
 }
-"""The values of each option, the default first."""
+"""The values of each option; the first is the default."""
 DEFAULTS: Final[dict[str, Any]] = {name: values[0] for name, values in RULES.items()} | {
     "calendar": None,
     "details": False,

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["end_with", "result_held", "spark_for", "terminate_as_interrupt"]
 
 _FIRST_RUN: Final = (
-    "first run: when this command has returned, a Java goes on at the lowest priority for a minute or more, so that "
-    "later runs start faster"
+    "first run: when this command has returned, a Java process keeps running at the lowest priority for a minute or "
+    "more, so that later runs start faster"
 )
 
 
@@ -37,8 +37,8 @@ def spark_for(
 ) -> Iterator[SparkSession]:
     """Yield a session on `args.master` with `args.conf`; stop it afterwards unless it existed before.
 
-    `start` replaces `command_session`. A Spark failure becomes an `AbeyantError` of one line. Also does
-    what `result_held` does.
+    `start` replaces `command_session`, which makes the session. A Spark failure becomes an `AbeyantError` of one line.
+    Also holds the lease of the result, as `result_held` does.
     """
     from abeyant.pipeline.spark.errors import explained, silence_loggers
 
@@ -54,9 +54,9 @@ def spark_for(
 
 @contextmanager
 def result_held(args: argparse.Namespace) -> Iterator[None]:
-    """Hold the lease of the result's directory (`--out`) during the block, so that a second command is refused at once.
+    """Hold the lease of the result's directory (`--out`) during the block. A second command fails at once.
 
-    SIGTERM interrupts as Ctrl-C does; the KeyboardInterrupt then says whether `args.out` was written.
+    SIGTERM raises KeyboardInterrupt, as Ctrl-C does; its message says whether `args.out` was written.
     """
     from abeyant.pipeline.results.registry import sink_of
 
@@ -92,12 +92,12 @@ def end_with(
 
 
 def _marker_of(out: Path | str) -> Mapping[str, Any]:
-    """Return the marker of the result in a directory; empty if there is none, and for a store, which needs Spark."""
+    """Return the marker of the result in `out`; {} if it has no marker, or is on a store, which only Spark reads."""
     return read_marker(Path(out)) if isinstance(out, Path) else {}
 
 
 def _java_options() -> str:
-    """Return the options of the JVM that this process's session runs in; "" if there is none, as with Connect."""
+    """Return the options of the JVM of this process's session; "" if there is no JVM, as with Spark Connect."""
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context

@@ -30,14 +30,17 @@ _GROUP = "abeyant-resolve"
 
 
 class SparkTables:
-    """Operations and events as DataFrames."""
+    """Operations and events of `abeyant resolve`, as DataFrames."""
 
     engine = "spark"
 
     def __init__(
         self, spark: SparkSession, args: argparse.Namespace, rules: Mapping[str, Any], ours: Source, theirs: Source
     ) -> None:
-        """Plan both tables; raise `AbeyantError` for columns that are missing or of a wrong type."""
+        """Plan the tables from the sources of operations (`ours`) and events (`theirs`), without reading rows.
+
+        Raises `AbeyantError` for columns that are missing or of a wrong type.
+        """
         operations, events = ours.queried(spark), theirs.queried(spark)
         self._columns = [*operations.columns, *dict(args.operation)]
         check_instances(self._columns, [*events.columns, *dict(args.event)])
@@ -46,11 +49,11 @@ class SparkTables:
         self._spark, self._args, self._rules = spark, args, rules
 
     def result(self) -> AbstractContextManager[ResultWriter]:
-        """Return a context with the result to write."""
+        """Return a context manager that yields the writer of the result."""
         return sink_of(self._args.out).table(self._spark, overwrite=self._args.overwrite)
 
     def tables(self) -> dict[str, DataFrame]:
-        """Return the outcomes and the rejected rows. Lazy."""
+        """Return the tables to write, by name: the outcomes and the rejected rows. Lazy."""
         options = {**self._rules, "deadline": self._args.deadline, "unique_ids": self._args.unique_ids}
         return {
             "outcomes": resolve(self._operations, self._events, **options),
@@ -59,7 +62,7 @@ class SparkTables:
         }
 
     def write(self, result: ResultWriter, name: str, table: DataFrame, steps: Steps) -> None:
-        """Write one of these tables, with its progress."""
+        """Write one of the tables that `tables` returns, and print the progress."""
         name_jobs(self._spark, _GROUP, name)
         with steps.step(f"writing {name}", self._spark, _GROUP):
             result.write(name, table)
@@ -73,10 +76,10 @@ class SparkTables:
         return unmatched_of(ended, self._operations, self._events, self._columns)
 
     def newest_event(self) -> int | None:
-        """Return the greatest `at` of all events, in microseconds since 1970, or None. Reads events again."""
+        """Return the greatest `at` of all events, in microseconds since 1970; None without events. Reads them again."""
         newest: int | None = self._events.agg(F.max(F.unix_micros("at"))).toArrow().column(0)[0].as_py()
         return newest
 
     def has_valid_events(self) -> bool:
-        """Return whether an event is valid. Reads events again."""
+        """Return whether at least one event is valid. Reads events again."""
         return not valid_events(self._events).isEmpty()

@@ -193,10 +193,10 @@ _positive: Final = partial(whole_number, least=1)
 def run(args: argparse.Namespace) -> int:
     """Run the stream; return the exit status: 0 if it was drained, or stopped between two batches.
 
-    130 if it should have ended with its input (--drain, --trigger now) and was stopped before. Raises `AbeyantError`
-    with a one-line message for errors that the user can fix: `AllRejectedError`, with the result complete and printed,
-    if a drained stream rejected every row of a table. Raises KeyboardInterrupt if interrupted at once (a second Ctrl-C,
-    or one while Spark starts).
+    The status is 130 if the stream was stopped before the end of its input, with --drain or --trigger now. Raises
+    `AbeyantError` with a one-line message for errors that the user can fix: `AllRejectedError`, with the result
+    complete and printed, if a drained stream rejected every row of a table. Raises KeyboardInterrupt if a signal
+    interrupts the stream at once (a second Ctrl-C, or a Ctrl-C while Spark starts).
     """
     _check(args)
     check_extra("stream")
@@ -226,9 +226,9 @@ def run(args: argparse.Namespace) -> int:
                 summary = sum_up(spark, plan, lines, sent)
                 rejected = None if stopped else unusable(spark, plan, lines)
     except KeyboardInterrupt as interrupt:
-        raise KeyboardInterrupt("the same command continues") from interrupt
+        raise KeyboardInterrupt("run the same command again to continue") from interrupt
     if stopped and not args.quiet:
-        print("stopped between two batches: the same command continues", file=sys.stderr)
+        print("stopped between two batches: run the same command again to continue", file=sys.stderr)
     from abeyant.pipeline.commands.summary_text import outcomes_json
     from abeyant.pipeline.report.outcomes import read_outcomes
 

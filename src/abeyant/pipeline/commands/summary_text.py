@@ -36,7 +36,7 @@ _DRAWN: Final = frozenset(
     {"incident_waits", "keys_by_time", "lags", "pending_plot", "requests_by_time", "timeout_curve", "waits_by_time"}
 )
 _TABLES: Final = tuple(name for name in COLUMNS if name != "rejected" and name not in _DRAWN)
-"""All tables of the page, except rejected lines, which are counted, and points of its figures, which are many."""
+"""The page's tables that `--json` prints: not the rejected lines, which it counts, nor the many points of figures."""
 _TAG: Final = re.compile("<[^<>]*>")
 _MOST_KINDS: Final = 12
 _MOST_KEYS: Final = 5
@@ -97,7 +97,7 @@ def outcomes_json(outcomes: Outcomes) -> dict[str, Any]:
 
 
 def json_tiles(tiles: Iterable[Tile]) -> list[dict[str, str]]:
-    """Return a page's tiles for JSON."""
+    """Return a page's tiles as rows for JSON: their name, value and note."""
     return [{"name": tile.name, "value": plain(tile.value), "note": plain(tile.note)} for tile in tiles]
 
 
@@ -109,7 +109,7 @@ def json_tables(folder: Path, names: Iterable[str]) -> dict[str, list[dict[str, 
 def print_outcomes(outcomes: Outcomes, console: Console | None = None, *, out: Path | str | None = None) -> None:
     """Print outcomes by kind, the keys that expire most, and rejected rows.
 
-    `out` is the result that has the table `outcomes`, if it is files; the last lines say how to list what expired.
+    `out` is the result, if it has the table `outcomes` as files; the last lines then say how to list what expired.
     """
     console = console or standard_output()
     console.print(plain(outcomes.title), highlight=False)
@@ -150,7 +150,7 @@ def standard_output() -> Console:
 
 
 def print_kinds(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
-    """Print a line for each of the first kinds: operations, expired ones, and percentiles of waits."""
+    """Print a line for each of the first kinds: how many operations, how many expired, and percentiles of waits."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     cell_rows = [_cells(row) for row in rows[:_MOST_KINDS]]
     names = ("kind", "count", "expired", "%", "p50", "p95", "p99", "longest")
@@ -186,7 +186,10 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _rejected(table: Path) -> list[dict[str, Any]]:
-    """Return rejected lines counted by reason, each with its first; lines of other loggers come last."""
+    """Return a row for each reason of rejection: how many lines it has, and the first of them.
+
+    Lines of other loggers come last.
+    """
     first: dict[str, dict[str, Any]] = {}
     counts: Counter[str] = Counter()
     for row in sorted(_rows(table), key=lambda row: (row["file"], row["line_number"])):

@@ -59,7 +59,7 @@ def _ids(table: pa.Table) -> pa.Table:
 
 
 def _watched(batch: pa.RecordBatch, expired: pa.Table) -> pd.DataFrame:
-    """Return (instance, op_id, key) of the operations that expired, a row for each watch."""
+    """Return (instance, op_id, key) of the expired operations in a batch: a row for each watch with a key."""
     ids = _ids(pa.Table.from_batches([batch])).append_column("row", pa.array(np.arange(batch.num_rows)))
     rows = ids.join(expired, _ID, join_type="left semi").combine_chunks()
     watches = batch.column("watches").take(rows["row"].combine_chunks())

@@ -19,11 +19,11 @@ from abeyant.pipeline.spark.notebook import watch_cells
 __all__ = ["MOST_COUNTS", "look"]
 
 MOST_COUNTS: Final = 1_000_000
-"""Maximum counts that are collected. A kind has up to some 9,000."""
+"""Maximum rows of counts that are collected. A kind has up to some 9,000 rows."""
 
 
 def look(outcomes: DataFrame, operations: Any) -> Outcomes:
-    """Count the outcomes, and the keys on which most of the `operations` expired, unless these are None."""
+    """Count the outcomes and, unless `operations` is None, find the keys on which most operations expired."""
     if outcomes.isStreaming:
         raise AbeyantError("outcomes are a stream, which has no end: pass the table that its sink has written")
     check_table(outcomes, OUTCOMES, "outcomes")
@@ -33,7 +33,7 @@ def look(outcomes: DataFrame, operations: Any) -> Outcomes:
     counts, waits = binned(outcomes).limit(MOST_COUNTS + 1).toArrow(), Waits()
     if counts.num_rows > MOST_COUNTS:
         raise AbeyantError(
-            "outcomes have too many different kinds to be drawn: give them fewer, as "
+            "outcomes have too many different kinds to be drawn: replace them by fewer kinds, as by "
             "outcomes.withColumn('kind', functions.lit(''))"
         )
     waits.add(counts.to_pandas())

@@ -1,4 +1,4 @@
-"""The page of outcomes in a notebook: the tables and plots of `abeyant resolve`'s report, below a cell."""
+"""Show outcomes below a notebook cell, as a page with the tables and plots of `abeyant resolve`'s report."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["Plots", "plots"]
 def plots(outcomes: Any, operations: Any = None) -> Plots:
     """Return outcomes of operations for a notebook to draw: how they ended by kind, and how long they waited.
 
-    `outcomes` are those that `pipeline.resolve` or `abeyant.tables.resolve` returned, or read back: a Spark DataFrame,
-    a table with an Arrow interface (pandas, Polars, DuckDB, pyarrow), or the path of a Parquet file or folder. Given
-    the `operations` too, in one of these forms, it shows the keys on which most of them expired.
+    `outcomes` is a result of `pipeline.resolve` or `abeyant.tables.resolve`, or such a result read from a file: a Spark
+    DataFrame, a table with an Arrow interface (pandas, Polars, DuckDB, pyarrow), or the path of a Parquet file or
+    folder. If `operations` are given too, in one of these forms, the page shows the keys on which most expired.
 
-    Spark counts the outcomes of a DataFrame in one job, and the keys in a second: persist outcomes that are expensive
-    to resolve twice. No row of either is collected, only counts. Percentiles are at most 0.5 % too long.
+    Spark counts the outcomes of a DataFrame in one job, and the keys in a second job: persist outcomes that are
+    expensive to resolve twice. Only counts are collected, never rows. Percentiles are at most 0.5 % too long.
 
     Raises `SchemaError` for a table without the columns needed; `AbeyantError` for a stream, and for more than
     some hundred thousand different kinds; TypeError for an object that is not a table.
@@ -35,7 +35,7 @@ def plots(outcomes: Any, operations: Any = None) -> Plots:
 
         return Plots(on_spark.look(outcomes, operations))
     if _is_dataframe(operations):
-        raise TypeError("operations are a Spark DataFrame, and outcomes are not: give both in the same form")
+        raise TypeError("operations are a Spark DataFrame, but outcomes are not: pass both in the same form")
     if operations is None:
         return Plots(Outcomes(waits=named(count_waits(outcomes)), keys=None, rejected={}, made={}))
     if isinstance(outcomes, pa.RecordBatchReader):  # which can be read once
@@ -76,6 +76,6 @@ class Plots:
 
 
 def _is_dataframe(table: Any) -> bool:
-    """Return whether it is a Spark DataFrame, without importing Spark. Those of 4.3 have an Arrow interface, too."""
+    """Return whether `table` is a Spark DataFrame, without importing Spark. In Spark 4.3 it has an Arrow interface."""
     spark: Any = sys.modules.get("pyspark.sql")
     return spark is not None and isinstance(table, spark.DataFrame)

@@ -1,1 +1,1 @@
-"""Kafka's own purgatory, whose watch lists are purged by an estimate: for replay, and for the lab's comparisons."""
+"""Kafka's own purgatory, which estimates when to purge its watch lists: for replay, and for the lab's comparisons."""

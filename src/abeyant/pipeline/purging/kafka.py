@@ -2,9 +2,9 @@
 """Kafka's purgatory as it is today: a timing wheel, and watch lists purged by an estimate.
 
 Source: Apache Kafka `DelayedOperationPurgatory` and `SystemTimer` (since 0.9, KAFKA-1989).
-A completed operation leaves the timer at once, in O(1), but stays on the watch lists of its other keys. The
-number of these is estimated, not counted: E goes up by one for every operation watched; when E minus the number pending
-exceeds the purge interval, E is set to the number pending and all lists are purged.
+A completed operation leaves the timer at once, in O(1), but stays on the watch lists of its other keys. The number of
+such operations is not counted but estimated. E goes up by one for every operation watched. When E minus the number of
+pending operations exceeds the purge interval, E is set to the number pending and all lists are purged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class KafkaPurgatory(Reaped):
         self._estimate = 0
 
     def next_expiration(self) -> int | None:
-        """Return the time at which the wheel's next bucket comes up, in nanoseconds; None if nothing is pending."""
+        """Return the time at which the wheel's next bucket is due, in nanoseconds; None if nothing is pending."""
         self._enter()
         try:
             return self._wheel.next_expiration()
@@ -41,7 +41,7 @@ class KafkaPurgatory(Reaped):
             self._leave()
 
     def turn(self, now: int) -> int:
-        """Expire what is due, and purge if E minus the number pending exceeds the interval; return how many expired."""
+        """Expire due operations; purge if E minus the number pending exceeds the interval. Return how many expired."""
         self._enter()
         try:
             due: list[Any] = self._wheel.advance(now)

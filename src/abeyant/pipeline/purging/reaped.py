@@ -1,13 +1,13 @@
 # cython: nonecheck=True
 """Base of Kafka's old and present purgatory: watch lists, a timer, and a reaper.
 
-They take the same operations as ours (`abeyant.DelayedOperation`), so that only the purgatory differs. An operation
-that has ended stays on the watch lists of its other keys until a check or a purge removes it (`_purge_lists`); in
-ours it leaves all lists at once (P4).
+Both purgatories take the same operations as abeyant's purgatory (`abeyant.DelayedOperation`), so that comparisons
+differ only in the purgatory. An operation that has ended stays on the watch lists of its other keys until a check or a
+purge removes it (`_purge_lists`). In abeyant's purgatory it leaves all lists at once (P4).
 
-A thread (the lab's reaper.py) or a virtual clock calls `turn`. `_lock` guards lists, timer and counts; compiled, it is
-the global interpreter lock, as in our purgatory, because no Python code runs in between. An exception of an operation's
-code propagates to the caller, as in Kafka.
+A thread (the lab's reaper.py) or a virtual clock calls `turn`. `_lock` guards lists, timer and counts. Compiled, the
+global interpreter lock takes its place, as in abeyant's purgatory, because no Python code runs in between. An exception
+of an operation's code propagates to the caller, as in Kafka.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Reaped(Home):
     )  # fmt: skip
 
     def __init__(self, clock: Callable[[], int], purge_interval: int = PURGE_INTERVAL) -> None:
-        """Take a `clock` in nanoseconds, and the number of ended operations that may stay before a purge."""
+        """Take a `clock` in nanoseconds, and the number of ended operations that may stay on lists before a purge."""
         self._clock = clock
         self._interval = purge_interval
         self._lists: dict[Hashable, list[DelayedOperation]] = {}
@@ -57,7 +57,7 @@ class Reaped(Home):
         """Try to complete `operation`; else watch it on `keys`, try again, start its timer. Return if it completed."""
         wanted: DelayedOperation = operation
         if wanted._dop_adopt(self, -1, False) == HAD_HOME:
-            raise ValueError(f"{operation!r} was submitted before")
+            raise ValueError(f"{operation!r} was submitted before: make a new operation")
         if not enter_at_any_depth(wanted):
             raise RuntimeError(f"{operation!r}: its lock is held by another thread")
         try:
@@ -74,7 +74,7 @@ class Reaped(Home):
         return wanted._dop_state == _COMPLETED
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Try every operation on `key`'s list; return how many completed. O(entries of the list, ended ones too)."""
+        """Try every operation on `key`'s list; return how many completed. O(entries, of ended operations, too)."""
         found = self._lists.get(key)
         if found is None:
             return 0
@@ -87,12 +87,12 @@ class Reaped(Home):
 
     @property
     def watched(self) -> int:
-        """Return the number of entries on the watch lists, including those of ended operations."""
+        """Return the number of entries on the watch lists, including entries of ended operations."""
         return self._watched
 
     @property
     def delayed(self) -> int:
-        """Return the number of operations in the timer, including ended ones that are still there."""
+        """Return the number of operations in the timer, including ended operations that are still in it."""
         return self._timer_size()
 
     @property
@@ -107,7 +107,7 @@ class Reaped(Home):
         raise NotImplementedError
 
     def turn(self, now: int) -> int:
-        """Expire what is due, and purge if needed; return how many expired."""
+        """Expire due operations, and purge if needed; return how many expired."""
         raise NotImplementedError
 
     def sleeping(self, until: int, wake: Callable[[], object] | None) -> None:
@@ -118,7 +118,7 @@ class Reaped(Home):
     # -- where the designs differ
 
     def _joined(self) -> None:
-        """Record that an operation is on its watch lists."""
+        """Record that an operation was put on its keys' watch lists."""
 
     def _start(self, operation: DelayedOperation, deadline: int) -> None:
         """Add an operation to the timer unless it has ended."""
@@ -129,7 +129,7 @@ class Reaped(Home):
         raise NotImplementedError
 
     def _ended(self, operation: DelayedOperation) -> None:
-        """Record that an operation has ended. The lock is held."""
+        """Record that an operation has ended. The caller holds the lock."""
 
     # -- shared
 
@@ -164,7 +164,7 @@ class Reaped(Home):
             leave(operation)
 
     def _sweep(self, key: Hashable) -> None:
-        """Remove ended operations from one list, and the list if it is empty."""
+        """Remove ended operations from a key's watch list, and remove the list if it is then empty."""
         gone: list[Any] = []  # their destructors run outside the lock
         self._enter()
         try:
@@ -188,7 +188,7 @@ class Reaped(Home):
             self._leave()
 
     def _purge_lists(self) -> None:
-        """Remove ended operations from all lists. O(watched)."""
+        """Remove ended operations from all watch lists. O(entries of the lists)."""
         self._purges += 1
         self._visited += self._watched
         for key in list(self._lists):
@@ -208,7 +208,7 @@ class Reaped(Home):
             leave(operation)
 
     def _end(self, operation: DelayedOperation, state: int, trying: bool) -> bool:
-        """Move a pending operation to `state`; return True to the one caller that did (P1)."""
+        """Move a pending operation to `state`. Return True to exactly one caller, the one that moved it (P1)."""
         self._enter()
         try:
             if operation._dop_state != _PENDING:
@@ -227,6 +227,6 @@ class Reaped(Home):
         raise error
 
     def _started(self, deadline: int) -> None:
-        """Wake the reaper if it would miss a deadline that was added."""
+        """Wake the reaper if it would sleep past a deadline that was just added."""
         if deadline < self._sleeps_until and self._wake is not None:
             self._wake()

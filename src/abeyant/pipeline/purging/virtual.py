@@ -19,17 +19,17 @@ class VirtualClock:
 
 
 class VirtualReaper:
-    """Advance a virtual clock, running the reaper at each time at which it would have woken."""
+    """A purgatory's reaper on a virtual clock: it runs at each time at which Kafka's reaper thread would wake."""
 
     def __init__(self, purgatory: Reaped, clock: VirtualClock, *, each_poll: bool) -> None:
-        """Skip a poll when nothing was added since the last one, unless `each_poll`."""
+        """Take a purgatory and its clock. Unless `each_poll`, skip polls while nothing is added to the purgatory."""
         self._purgatory = purgatory
         self._clock = clock
         self._each_poll = each_poll
         self._polls = POLL
 
     def advance_to(self, now: int) -> None:
-        """Advance the clock to `now` (nanoseconds)."""
+        """Advance the clock to `now` (nanoseconds), and run the reaper at each time before at which it would wake."""
         polled = False
         while True:
             upcoming = self._purgatory.next_expiration()

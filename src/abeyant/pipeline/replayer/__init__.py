@@ -1,4 +1,4 @@
-"""Replay the trace of each instance through the real engine, for every tick, wheel size and time-out requested."""
+"""Replay each instance's recorded operations on the real engine, for all requested ticks, wheel sizes and time-outs."""
 
 from abeyant.pipeline.replayer.batch import replay, replay_pending
 from abeyant.pipeline.replayer.configurations import Configuration, grid

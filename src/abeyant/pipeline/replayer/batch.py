@@ -1,8 +1,8 @@
-"""`replay` and `replay_pending` over whole tables.
+"""Run `replay` and `replay_pending` over whole tables.
 
     operations, ends ── traces ── packed ── a copy for each share of the configurations ── by instance ── kernel
 
-One instance is one purgatory, so its trace stays whole; the configurations are spread over the cores.
+One instance is one purgatory, so one task replays its whole trace; the configurations are spread over the cores.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ def replay(
 ) -> DataFrame:
     """Run each instance's operations through the real engine, once for each configuration (`schemas.REPLAYED`).
 
-    `ends` says when conditions came true: `events`, which are resolved, or the `outcomes` of `resolve`. Omit it where
-    the operations have `outcome` and `waited_ms`, as those of a request log do. `configurations` are a `grid`, single
-    `Configuration`s, or a small table of their fields. A configuration with a `purge_interval` also replays Kafka's
-    own purgatory, at about a hundred times the work. The command `abeyant replay` does the same.
+    `ends` says when conditions came true: `events`, which are resolved, or the `outcomes` of `resolve`. Omit it if the
+    operations have `outcome` and `waited_ms`, as the operations of a request log do. `configurations` are a `grid`,
+    single `Configuration`s, or a small table with a column for each field. A configuration with a `purge_interval` also
+    replays Kafka's own purgatory, at about a hundred times the work. The command `abeyant replay` does the same.
 
-    Outcomes follow the laws at exact deadlines (O1-O3). Lateness, cascades and wake-ups are the wheel's. Under a
-    time-out other than its own, an operation that is only known to have expired counts as expired. `unknown` counts
-    those of them that would have waited longer than they were observed, and so may have completed. `left_out` counts
-    operations without a start, a known end, or, where each has its own, a time-out. With `events`,
+    Outcomes follow the laws at exact deadlines (O1-O3). Lateness, cascades and wake-ups are measured on the wheel. If
+    an operation is only known to have expired, it counts as expired under every time-out. `unknown` counts such
+    operations under time-outs longer than they were observed: they may have completed. `left_out` counts operations
+    without a start, without a known end or, if operations keep their own time-outs, without a time-out. With `events`,
     `rejected_operations` are rejected first and counted nowhere; with `outcomes` the ids must be unique.
 
     Lazy. Only a table of configurations is collected to the driver. A task holds the trace of one instance, at most 70
@@ -82,9 +82,9 @@ def replay_pending(
 ) -> DataFrame:
     """Return how many operations are pending, over time, under each time-out of the configurations.
 
-    `schemas.REPLAYED_PENDING`: a row holds from its `at` to the next row's. By the laws, at exact deadlines, so tick
-    and wheel size play no part. Reduced for drawing to at most `points` rows a series, no peak lost; None: every
-    change.
+    The columns are `schemas.REPLAYED_PENDING`; a row is valid from its `at` to the next row's `at`. Operations end at
+    exact deadlines, by the laws, so tick and wheel size have no effect. Each series is reduced for drawing to at most
+    `points` rows without losing a peak; with None it has a row for every change.
     Takes and raises what `replay` does, and ValueError for fewer than 3 points.
     """
     if points is not None and points < 3:

@@ -30,7 +30,7 @@ class Configuration:
     timeout_ms: int | None = None
     """Time-out in milliseconds for every operation; None: each has its own."""
     purge_interval: int | None = None
-    """Ended operations that Kafka's own purgatory leaves on watch lists until it purges; None: it is not replayed."""
+    """Number of ended operations that Kafka's own purgatory leaves on watch lists until a purge; None: not replayed."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value that a purgatory cannot have."""
@@ -59,14 +59,14 @@ def grid(
     timeout_ms: Iterable[int | None] = (None,),
     purge_interval: Iterable[int | None] = (None,),
 ) -> list[Configuration]:
-    """Return every combination, each once. Raises ValueError for a value that a purgatory cannot have."""
+    """Return every combination of the values, each once. Raises ValueError for a value that a purgatory cannot have."""
     return list(
         dict.fromkeys(Configuration(*choice) for choice in product(tick_ms, wheel_size, timeout_ms, purge_interval))
     )
 
 
 def chosen(configurations: Iterable[Configuration] | DataFrame) -> Sequence[Configuration]:
-    """Return the configurations without duplicates; a small table of them is collected, with a column for each field.
+    """Return the configurations without duplicates. Collect them if they are a table with a column for each field.
 
     A missing or null column means the default. Raises `AbeyantError` for an unknown column, an impossible value, or no
     configuration.
@@ -75,7 +75,7 @@ def chosen(configurations: Iterable[Configuration] | DataFrame) -> Sequence[Conf
         configurations = [_configuration(row.asDict()) for row in configurations.collect()]
     distinct = list(dict.fromkeys(configurations))
     if not distinct:
-        raise AbeyantError("there is no configuration to replay")
+        raise AbeyantError("there is no configuration to replay: give at least one")
     return distinct
 
 
@@ -83,7 +83,7 @@ def _configuration(row: dict[str, Any]) -> Configuration:
     names = [field.name for field in fields(Configuration)]
     for name in row:
         if name not in names:
-            raise AbeyantError(f"configurations: there is no setting {name!r}; there are {', '.join(names)}")
+            raise AbeyantError(f"configurations: there is no setting {name!r}; the settings are {', '.join(names)}")
     try:
         return Configuration(**{name: value for name, value in row.items() if value is not None})
     except (TypeError, ValueError) as error:

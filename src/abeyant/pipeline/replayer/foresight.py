@@ -1,4 +1,4 @@
-"""Resolve operations with a longer time-out than their own; the outcomes under shorter ones follow from it."""
+"""Resolve operations with a longer time-out than their own; the outcomes under shorter time-outs follow from that."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ __all__ = ["watched_for"]
 def watched_for(
     operations: DataFrame, events: DataFrame, asked_ms: int, *, beyond_ms: int = 0, keys: bool
 ) -> DataFrame:
-    """Return the valid operations with their own `timeout_ms`, and their `outcome` and `waited_ms` under a longer one.
+    """Return the valid operations with their own `timeout_ms`, but `outcome` and `waited_ms` under a longer time-out.
 
-    The longer one is the greater of `asked_ms` and their own, plus `beyond_ms`. With `keys`, `watches` is joined on.
+    The longer time-out is the greater of `asked_ms` and the operation's own, plus `beyond_ms`. With `keys`, the result
+    also has the column `watches`.
     """
     check_table(operations, OPERATIONS, "operations")
     check_table(events, EVENTS, "events")

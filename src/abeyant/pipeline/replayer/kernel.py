@@ -1,6 +1,6 @@
 """Run a trace through the engine, once for each configuration of a task's share; or count the pending operations.
 
-Memory: the trace of one instance, 24 bytes an operation, and up to 45 more in the engine.
+A trace has the recorded operations of one instance. Memory: 24 bytes per operation, and up to 45 more in the engine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["pending_series", "replayed"]
 Deadline = Literal["inclusive", "exclusive"]
 
 _SLOT: Final = 32
-"""Bytes of a task, or a bucket, in the wheel: links and generation, deadline, the reference to its item."""
+"""Bytes per task and per bucket of the wheel: links and generation, deadline, the reference to its item."""
 
 _TIME: Final = pa.timestamp("us", "UTC")
 
@@ -54,9 +54,9 @@ def replayed(
     foresees: bool,
     schema: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each configuration of the share, from sorted packed traces.
+    """Replay sorted packed traces; yield a row for each trace and each configuration of the task's share.
 
-    `foresees`: whether events after an operation's deadline are known, for at least a tick.
+    `foresees` says whether events are known for at least a tick after each operation's deadline.
     """
     for share, trace in unpack(batches):
         purged: dict[tuple[int | None, int | None], Purges] = {}
@@ -132,7 +132,7 @@ def pending_series(
     deadline: Deadline,
     points: int | None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield (instance, timeout_ms, at, pending) for each time-out of the share, from sorted packed traces."""
+    """Yield (instance, timeout_ms, at, pending) for each time-out of the task's share, from sorted packed traces."""
     for share, trace in unpack(batches):
         for timeout_ms in timeouts_ms[share::shares]:
             at, pending = _pending(_requested(trace, timeout_ms), deadline)

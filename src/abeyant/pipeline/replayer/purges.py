@@ -1,9 +1,9 @@
 """Measure the cost of delayed purging: replay a trace in Kafka's own purgatory, which purges by an estimate.
 
-A completed operation stays on the watch lists of its other keys until a check of theirs, or a purge, comes across it.
-`KafkaPurgatory` does the work, operation by operation, on a virtual clock with Kafka's wheel: some hundred
-times as long as the wheel alone. The check that completes an operation comes on one of its keys. Neither a log nor an
-outcome shows which, so it is chosen by the time of completion, the same in every run.
+A completed operation stays on the watch lists of its other keys until a check of one of these keys, or a purge, finds
+it. `KafkaPurgatory` replays the trace operation by operation, on a virtual clock with Kafka's wheel; this takes about a
+hundred times as long as the wheel alone. An operation is completed by a check of one of its keys. Neither a log nor an
+outcome shows which key, so the key is chosen by the time of completion, the same in every run.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ __all__ = ["NO_PURGES", "Purges", "purges"]
 
 
 class Purges(NamedTuple):
-    """Counts of watches and purges; None without a purge interval."""
+    """Counts of watch-list entries and of purges; all are None without a purge interval."""
 
     watched_most: int | None
-    """Maximum number of entries on all watch lists, those of ended operations included."""
+    """Maximum number of entries on all watch lists, including entries of ended operations."""
     purges: int | None
     purged_past: int | None
-    """Entries that purges looked at."""
+    """Number of watch-list entries that purges looked at."""
 
 
 NO_PURGES = Purges(None, None, None)
 
 _LONGEST_US: Final = 50 * 365 * 86_400_000_000
-"""The longest time-out replayed, 50 years: longer ones are cut to it, as `DelayedOperation` has a limit."""
+"""The longest time-out replayed, 50 years. Longer time-outs are cut to it, as `DelayedOperation` has a limit."""
 
 _YEAR_US: Final = 365 * 86_400_000_000
 _MOST_YEARS: Final = 90
-"""Maximum years from the first start to the last: these and the longest time-out fit the wheel's nanoseconds."""
+"""Maximum years from the first start to the last. With the longest time-out they fit the wheel's nanoseconds."""
 
 
 class _Replayed(DelayedOperation):
-    """Completes once its `condition` is set."""
+    """An operation of the trace. It completes once `came` is set: its condition has come true."""
 
     def __init__(self, timeout_us: int, came: bool) -> None:
         super().__init__(timeout_us / 1e6)
@@ -57,9 +57,9 @@ class _Replayed(DelayedOperation):
 def purges(
     starts: Integers, timeouts: Integers, ends: Integers, first: Integers, last: Integers, keys: Integers, interval: int
 ) -> Purges:
-    """Run a trace (times in microseconds) through a purgatory; the keys of row n are `keys[first[n]:last[n]]`.
+    """Run a trace (times in microseconds) through Kafka's purgatory; row n has the keys `keys[first[n]:last[n]]`.
 
-    Raises `AbeyantError` where the operations began over more than 90 years.
+    Raises `AbeyantError` if the starts of the operations span 90 years or more.
     """
     years = (starts.max(initial=0) - starts.min(initial=NEVER)) // _YEAR_US
     if years >= _MOST_YEARS:

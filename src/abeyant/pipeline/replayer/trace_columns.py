@@ -1,7 +1,7 @@
-"""Pack traces for their way through Spark: columns of 64-bit integers, thousands of operations per value.
+"""Pack traces for Spark's shuffle: each value has the 64-bit integers of thousands of operations.
 
-So the shuffle moves a few values an instance, and copies of them are cheap: one for each task that replays a share of
-the configurations.
+So the shuffle moves only a few values per instance. Copies of these values are cheap: each task that replays a share of
+the configurations gets one copy.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Integers = npt.NDArray[np.int64]
 
 
 class Trace(NamedTuple):
-    """The operations of one instance, in columns. See `traces` for what they mean."""
+    """The operations of one instance, in columns. The module `traces` says what the columns mean."""
 
     instance: str
     left_out: int
-    """Operations of the instance that cannot be replayed and are not in the columns."""
+    """Number of the instance's operations that cannot be replayed and are not in the columns."""
     starts: Integers
     timeouts: Integers
     ends: Integers
@@ -42,7 +42,7 @@ class Trace(NamedTuple):
 
 
 def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Turn rows of `traces` into a row for each instance in a chunk of rows."""
+    """Pack rows of `traces`, chunk by chunk: yield one row for each instance in the chunk."""
     return map(_packed, chunks(batches, _CHUNK))
 
 

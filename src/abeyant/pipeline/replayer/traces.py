@@ -1,7 +1,7 @@
 """Traces of operations for the engine: when each started, its time-out, and when its condition came true.
 
 `end_us` is what is known of an operation's end. A value from 0 on is the time at which the condition came true. A
-negative one is `~limit`: the condition had not come true by `limit`. If a log shows that an operation expired after
+negative value is `~limit`: the condition had not come true by `limit`. If a log shows that an operation expired after
 500 ms, its condition took longer than 500 ms; under a longer time-out its outcome is unknown.
 """
 
@@ -23,7 +23,7 @@ from abeyant.pipeline.spark.columns import check_table
 __all__ = ["OWN", "traces"]
 
 OWN: Final = -1
-"""`timeout_us` of an operation without a time-out."""
+"""The value of `timeout_us` for an operation without a time-out."""
 
 _LONGEST_US: Final = 1 << 60
 _NEEDED: Final = {"instance", "start", "timeout_ms", "outcome", "waited_ms"}
@@ -60,7 +60,7 @@ def traces(
 def _known(
     operations: DataFrame, ends: DataFrame | None, configurations: Sequence[Configuration], *, keys: bool
 ) -> DataFrame:
-    """Return operations with `outcome` and `waited_ms`: their own, those of `outcomes`, or by resolving `events`."""
+    """Return operations with `outcome` and `waited_ms`: their own, or from `ends` (outcomes, or events to resolve)."""
     if ends is None:
         needed = {*_NEEDED, "watches"} if keys else _NEEDED
         check_table(operations, StructType([field for field in OBSERVED.fields if field.name in needed]), "operations")
@@ -76,5 +76,5 @@ def _known(
         return operations.drop("outcome", "waited_ms").join(ended, ["instance", "op_id"], "left")
     found = ", ".join(ends.columns)
     raise SchemaError(
-        f"ends: no column 'progress', as events have, and no 'outcome', as outcomes do (columns: {found})"
+        f"ends has neither a column 'progress', as events do, nor 'outcome', as outcomes do (columns: {found})"
     )

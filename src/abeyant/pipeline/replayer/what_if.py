@@ -1,11 +1,11 @@
-"""Outcomes under other time-outs: exact where events are known; from a log, with the unknown ones counted.
+"""Count outcomes under other time-outs: exact if events are given; from a log, some outcomes are unknown.
 
-When a condition comes true does not depend on the time-out (it is a test of the running maximum of each key's
-progress), so resolving once with the longest time-out gives the outcome under every shorter one: an operation whose
-condition took w completes under T if w <= T (`deadline="exclusive"`: w < T, or w = 0), else it expires after T.
+The time at which a condition comes true does not depend on the time-out (it is a test of the running maximum of each
+key's progress). So resolving once with the longest time-out gives the outcome under every shorter time-out T: an
+operation whose condition took w completes if w <= T (`deadline="exclusive"`: w < T, or w = 0), else it expires after T.
 
-Of an operation that expired, a log says only that its condition took longer than its time-out. Under a longer one it is
-`unknown`. `timeout_curve` estimates these, assuming that they are like the others.
+Of an operation that expired, a log says only that its condition took longer than its time-out. Under a longer time-out
+its outcome is `unknown`. `timeout_curve` estimates unknown outcomes, assuming that such operations are like the others.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ def what_if(
 ) -> DataFrame:
     """Count the outcomes of each time-out, by instance (`*`: all) and kind (`schemas.WHAT_IF`).
 
-    With `events` the counts are exact; the operations' own time-outs are ignored and may be null. Without `events`,
-    the operations need `outcome` and `waited_ms`, as those of a request log have. Operations that expired before the
-    time-out in question are then `unknown`; `expired_share` and `expired_share_most` bound the share that expired;
-    percentiles that depend on unknown ones are null. Operations without a wait are not counted.
+    With `events` the counts are exact; the operations' own time-outs are ignored and may be null. Without `events`, the
+    operations need `outcome` and `waited_ms`, as the operations of a request log have. Operations that expired before
+    the time-out in question are then `unknown`. `expired_share` and `expired_share_most` bound the share that expired;
+    percentiles that depend on unknown outcomes are null. Operations whose wait is null are not counted.
 
-    Lazy, and one pass whatever the number of time-outs. With `events` it takes and rejects what `resolve` does.
-    Raises `SchemaError` for a table that lacks a column, ValueError for no time-out at all, or one that is no whole
-    number of milliseconds from 0.
+    Lazy, and one pass for any number of time-outs. With `events` it takes and rejects what `resolve` does. Raises
+    `SchemaError` for a table that lacks a column, and ValueError if there is no time-out, or a time-out is not a whole
+    number of milliseconds, at least 0.
     """
     timeouts = sorted(set(timeouts_ms))
     if not timeouts:
-        raise ValueError("timeouts_ms is empty")
+        raise ValueError("timeouts_ms is empty: give at least one time-out")
     for timeout in timeouts:
         if isinstance(timeout, bool) or not isinstance(timeout, int) or not 0 <= timeout <= _MOST_MS:
             raise ValueError(f"a time-out must be a whole number of milliseconds from 0 to {_MOST_MS}, not {timeout!r}")
@@ -68,9 +68,9 @@ def what_if(
 
 
 def own_timeouts(operations: DataFrame) -> DataFrame:
-    """Return the time-outs that the operations of each instance (`*`: all) and kind have (`OWN_TIMEOUTS`).
+    """Return the least, median and greatest time-out of each instance's (`*`: all) operations by kind (`OWN_TIMEOUTS`).
 
-    The median is one of them, by rank to 1 in 10,000. Lazy, and one pass.
+    The median is one of the time-outs; its rank is exact to 1 in 10,000. Lazy, and one pass.
     """
     expired = F.col("outcome") == "expired"
     named = operations.where("timeout_ms is not null").select(
@@ -90,7 +90,7 @@ def own_timeouts(operations: DataFrame) -> DataFrame:
 
 
 def client_timeouts(operations: DataFrame) -> DataFrame:
-    """Return the time-outs that each client's operations have, and how many expired (`CLIENT_TIMEOUTS`). Lazy."""
+    """Count operations, and expired operations, by kind, client and time-out (`CLIENT_TIMEOUTS`). Lazy."""
     named = {name: F.coalesce(name, F.lit("")) for name in ("kind", "client_id")}
     return (
         operations.where("timeout_ms is not null")
@@ -112,7 +112,7 @@ def _observed(operations: DataFrame) -> DataFrame:
 
 
 def _waits(outcomes: DataFrame, timeout_us: Column) -> DataFrame:
-    """Return (instance, kind, wait_us, outcome): how long each was observed, and whether it had completed by then."""
+    """Return (instance, kind, wait_us, outcome) per operation: how long it was observed, and whether it completed."""
     wait_us = F.round(F.col("waited_ms") * 1000).cast("long")
     # If it expired by its own time-out, it waited for all of that, whatever the log shows: Kafka is up to 1 ms early.
     watched = F.when(F.col("outcome") == "expired", F.greatest(wait_us, timeout_us)).otherwise(wait_us)
@@ -122,7 +122,7 @@ def _waits(outcomes: DataFrame, timeout_us: Column) -> DataFrame:
 
 
 def _rows(ranked: Ranked, *, timeouts_ms: Sequence[int], exclusive: bool) -> pa.Table:
-    """Return the rows of `WHAT_IF` of whole groups."""
+    """Return the rows of `WHAT_IF`, one for each time-out and group, from the ranked waits of whole groups."""
     unwatched = ranked.operations - ranked.completed
     known_us = np.minimum.reduceat(np.where(unwatched > 0, ranked.wait_us, _MOST_MS * 1000), ranked.starts)
     waits = {name: (percent, _percentile(ranked, percent)) for name, percent in _RANKS.items()}
@@ -155,7 +155,7 @@ def _rows(ranked: Ranked, *, timeouts_ms: Sequence[int], exclusive: bool) -> pa.
 
 
 def _percentile(ranked: Ranked, percent: int) -> Integers:
-    """Return each group's percentile from those that completed; the others waited longer by an unknown time."""
+    """Return each group's percentile, from completed operations; all others waited longer, for an unknown time."""
     before = np.cumsum(ranked.operations) - ranked.operations
     # Among equal waits, the completed come first.
     found = np.searchsorted(before + ranked.completed, before[ranked.starts] - -ranked.total * percent // 100)

@@ -1,1 +1,1 @@
-"""Rebuild Kafka's high watermarks from the followers' fetches, and check what they predict against the log."""
+"""Rebuild Kafka's high watermarks from the followers' fetches, and compare their predictions with the log."""

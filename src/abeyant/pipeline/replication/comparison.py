@@ -27,18 +27,18 @@ def compare_with_kafka(replication: DataFrame, watermarks: DataFrame | None = No
     """Predict when each produce with acks=all completes, and compare with what Kafka logged (`schemas.PREDICTIONS`).
 
     The prediction is `resolve` over the rebuilt `watermarks` (default: `high_watermarks(replication)`). `error_ms` is
-    the predicted wait less the logged one; `explanation` is the cause of an error beyond a millisecond, as far as the
-    log shows it:
+    the predicted wait minus the logged wait; `explanation` is the cause of an error of more than a millisecond, as far
+    as the log shows it:
 
-    * the log ends first: it completed, but its deadline is after the log's end, as is the fetch that completed it
-    * another outcome: one expired, the other did not
-    * expired early or late: both expired; the broker's timer was not on time
+    * the log ends first: the produce completed; the fetch that completed it, and its deadline, are after the log's end
+    * another outcome: the log says completed and the prediction expired, or the reverse
+    * expired early or late: both say expired; the broker's timer was not on time
     * a change of the replicas in sync: the log has the time of the controller's response, not of the leader's action
-    * while the fetch was handled: the logged response falls within the leader's handling of the deciding fetch; it is
-      predicted for the end of the handling
+    * while the fetch was handled: the logged response falls within the leader's handling of the deciding fetch; the
+      prediction is the end of the handling
     * unexplained
 
-    The command `abeyant model` reports it.
+    The command `abeyant model` reports this comparison.
     """
     produces = acks_all_produces(replication)
     if watermarks is None:
@@ -60,7 +60,7 @@ def compare_with_kafka(replication: DataFrame, watermarks: DataFrame | None = No
 
 
 def _with_cause(compared: DataFrame, watermarks: DataFrame) -> DataFrame:
-    """Add cause, replica and handling time of the high watermark's move that completed each produce that waited."""
+    """Add `cause`, `replica` and `handling_ms` of the high watermark that completed a produce, if it waited."""
     why = ("cause", "replica", "handling_ms")
     moved = watermarks.select(
         "instance", "key", F.col("at").alias("_at"), F.struct("handling_ms", "cause", "replica").alias("_why")

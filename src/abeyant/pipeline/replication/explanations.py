@@ -26,8 +26,8 @@ OUTCOME: Final = "another outcome"
 UNEXPLAINED: Final = "unexplained"
 
 CLOCK_MS: Final = 1.0
-"""Resolution of the log's clock: the difference of two of its times may be wrong by this much."""
+"""Resolution of the log's clock, in ms: the difference of two logged times may be wrong by this much."""
 
 BIN_MS: Final = 0.25
 EDGE_MS: Final = 5.0
-"""Errors beyond this, in either direction, are counted in the outermost bins."""
+"""Errors of more than this many ms, in either direction, are counted in the outermost bins."""

@@ -35,14 +35,14 @@ def read_kafka_replication(
     """Return the facts about replication in the request logs of a cluster (`schemas.REPLICATION`).
 
     Takes and raises what `read_kafka_request_log` does. The logs should be those of all brokers of one cluster, and of
-    its controllers: only these show when the replicas in sync changed.
+    its controllers: only the controllers' logs show when the replicas in sync changed.
     """
     return KafkaRequestLog(spark, paths, timezone=timezone, instance=instance).mapped(_Facts, REPLICATION)
 
 
 @dataclass(frozen=True)
 class _Facts:
-    """Turns chunks of a log into rows; skips lines without facts and unreadable ones."""
+    """Function for `mapInArrow`: turns chunks of a log into rows; skips unreadable lines and lines without facts."""
 
     survey: Survey
     zone: ZoneInfo

@@ -1,6 +1,6 @@
-"""The high watermarks of all partitions, rebuilt from facts.
+"""Rebuild the high watermarks of all partitions from the replication facts in request logs.
 
-A partition's facts come to one task, sorted by time, and pass through it as a stream: memory does not grow with them.
+One task gets all facts of a partition, sorted by time, and streams them: memory does not grow with their number.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _ORDER: Final = ("key", "at", "what", "instance", "replica", "offset")
 def high_watermarks(replication: DataFrame, *, min_insync_replicas: int | None = None) -> DataFrame:
     """Return when each partition's high watermark went up, and why (`schemas.HIGH_WATERMARKS`): events for `resolve`.
 
-    Replicas in sync are those in the controllers' ALTER_PARTITION lines; before the first of them, or without any,
-    those of METADATA responses, which may be late; without these, all that ever fetch. `min.insync.replicas` is no
-    part of a request log: unless it is given, a topic's is taken for one more than were in sync when most of its
-    produces were refused (NOT_ENOUGH_REPLICAS), and for 1 where none was. Times are the log's: milliseconds, of one
-    clock for all brokers. Raises `SchemaError` for a table that lacks a column, ValueError for a
-    `min_insync_replicas` below 1.
+    The replicas in sync are read from the controllers' ALTER_PARTITION lines. Before the first such line, or without
+    any, they are read from METADATA responses, which may be late; without these, they are all replicas that ever fetch.
+    A request log does not show `min.insync.replicas`. Unless it is given, it is inferred for each topic: one more than
+    the replicas in sync when most of the topic's refused produces were refused (NOT_ENOUGH_REPLICAS), or 1 if none was.
+    Times are the log's: milliseconds, of one clock for all brokers. Raises `SchemaError` for a table that lacks a
+    column, ValueError for a `min_insync_replicas` below 1.
     """
     if min_insync_replicas is not None and min_insync_replicas < 1:
         raise ValueError(f"min_insync_replicas must be at least 1, not {min_insync_replicas}")
@@ -58,7 +58,7 @@ def _topic() -> Column:
 
 
 def _least_in_sync(replication: DataFrame) -> DataFrame:
-    """Return, for each topic with refused produces, how many replicas have to be in sync."""
+    """Return, for each topic with refused produces, how many replicas must be in sync: `min.insync.replicas`."""
     before = Window.partitionBy("key").orderBy("at")
     in_sync = F.last(F.size(F.when(F.col("what") == "isr", F.col("in_sync"))), ignorenulls=True).over(before)
     changes = replication.where(F.col("what").isin("isr", "refused")).withColumn("_in_sync", in_sync)
@@ -68,7 +68,7 @@ def _least_in_sync(replication: DataFrame) -> DataFrame:
 
 
 def _watermarks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the high watermarks, from facts sorted by key and time."""
+    """Yield a row for each time that a high watermark goes up, from facts sorted by key and time."""
     schema = arrow_schema(HIGH_WATERMARKS)
     current_key: str | None = None
     partition = Partition((), 1)

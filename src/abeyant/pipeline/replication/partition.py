@@ -1,8 +1,9 @@
 """Model a partition as its leader sees it: the followers' offsets, the replicas in sync, and the high watermark.
 
-The high watermark is the least log end offset of the replicas in sync (Kafka, `Partition.maybeIncrementLeaderHW`): what
-all of them have. A replica that is to join counts from the leader's request to the controller on, one that leaves until
-the controller has responded. With fewer replicas in sync than `min.insync.replicas` it does not move (KIP-966).
+The high watermark is the least log end offset of the replicas in sync (Kafka, `Partition.maybeIncrementLeaderHW`): all
+of them have the records before it. A replica that joins counts from the leader's request to the controller on. A
+replica that leaves counts until the controller has responded. With fewer replicas in sync than `min.insync.replicas`,
+the high watermark does not move (KIP-966).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _UNKNOWN = -1  # a leader's id
 
 
 class Moved(NamedTuple):
-    """A high watermark that has gone up."""
+    """A move of the high watermark on one leader: it has gone up to `progress`."""
 
     instance: str
     progress: int
@@ -25,9 +26,9 @@ class Moved(NamedTuple):
 
 
 class Partition:
-    """Computes high watermarks from facts in order of time. Each instance that leads the partition has its own view.
+    """Model of a partition that computes its high watermarks from facts in order of time.
 
-    Memory: an integer for each replica and instance.
+    Each instance that leads the partition has its own view. Memory: an integer for each replica and instance.
     """
 
     def __init__(self, followers: Iterable[int], least: int) -> None:
@@ -42,14 +43,14 @@ class Partition:
         self._watermark: dict[str, int] = {}
 
     def fetched(self, instance: str, replica: int, offset: int) -> Iterator[Moved]:
-        """Record that a follower has everything before this offset."""
+        """Record that a follower has all records before this offset; yield the high watermark if it moves."""
         followers = self._followers.setdefault(instance, {})
         # The log's clock is coarse: fetches of one millisecond may come in the wrong order.
         followers[replica] = max(followers.get(replica, _NOTHING), offset)
         yield from self._moved(instance, "fetch")
 
     def appended(self, instance: str, end: int) -> Iterator[Moved]:
-        """Record that the leader has everything before this offset."""
+        """Record that the leader has all records before this offset; yield the high watermark if it moves."""
         self._followers.setdefault(instance, {})
         self._log_end[instance] = max(self._log_end.get(instance, _NOTHING), end)
         yield from self._moved(instance, "append")

@@ -1,9 +1,9 @@
 """Find where appended batches end, and the produces that wait for high watermarks to pass them.
 
-A response has a batch's first offset, not its last. But at every offset in the log at which something begins or ends
-(another batch, a follower's fetch, a high watermark) some batch ends, for batches are fetched whole. So a batch is
-taken to end at the least such offset after its first. If it ends before that, no fetch and no high watermark was ever
-in between, so the prediction is the same. If nothing follows a batch, as no follower fetched again, it gets one record.
+A response has a batch's first offset, not its last. But batches are fetched whole, so some batch ends at each offset
+that a request log shows: where another batch begins, a follower fetches, or a high watermark is. We assume that a batch
+ends at the least such offset after its first offset. If it ends earlier, no fetch and no high watermark was in between,
+so the prediction is the same. If no offset follows, since no follower fetched again, we assume a batch of one record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TELL_OFFSETS: Final = ("appended", "fetched", "watermark")
 
 
 def appended(replication: DataFrame) -> DataFrame:
-    """Return the facts `appended`, with `required`: the offset after the end of the batch."""
+    """Return the facts on appended batches, with a column `required`: the offset after the end of the batch."""
     check_table(replication, REPLICATION, "replication")
     seen = replication.where(F.col("what").isin(*_TELL_OFFSETS)).select("key", "offset").distinct()
     following = F.lead("offset").over(Window.partitionBy("key").orderBy("offset"))
@@ -38,8 +38,8 @@ def any_acks_all(replication: DataFrame) -> bool:
 def acks_all_produces(replication: DataFrame) -> DataFrame:
     """Return the produces with acks=all that were appended, as operations on high watermarks (`schemas.PRODUCES`).
 
-    The key is a partition, `required` the offset after the produce's batch there; it completes when `all` are reached.
-    Those that were refused at once (NOT_ENOUGH_REPLICAS) never waited, and are not among them.
+    A watch's key is a partition, and `required` the offset after the produce's batch there. A produce completes when
+    `all` its watches are reached. Produces that were refused at once (NOT_ENOUGH_REPLICAS) never waited: left out.
     """
     waited = appended(replication).where(F.col("timeout_ms").isNotNull())
     same = ("timeout_ms", "outcome", "waited_ms")

@@ -26,7 +26,7 @@ def explanations(predictions: DataFrame) -> DataFrame:
 
 
 def errors(predictions: DataFrame) -> DataFrame:
-    """Count predictions by instance, explanation and error: in bins of `BIN_MS` that begin at `low_ms`."""
+    """Count predictions by instance, explanation and error; bins of errors are `BIN_MS` wide and begin at `low_ms`."""
     low = F.floor(F.col("error_ms") / BIN_MS) * BIN_MS
     cut = F.greatest(F.least(low, F.lit(EDGE_MS)), F.lit(-EDGE_MS - BIN_MS))
     return predictions.groupBy("instance", "explanation", cut.alias("low_ms")).agg(F.count("*").alias("produces"))

@@ -1,1 +1,1 @@
-"""The report: one HTML file, complete in itself, of the analysis of a request log."""
+"""Reports of analyses, replays, the replication model and outcomes: each is one self-contained HTML file."""

@@ -1,4 +1,4 @@
-"""The tables of one analysis, as the report reads them: small, in memory, for all instances or for one."""
+"""The small tables of one analysis, in memory. The report reads them for all instances or for one instance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from abeyant.pipeline.report.what_happened import what_happened
 from abeyant.pipeline.results.directory import MARKER
 
 ALL: Final = "*"
-"""The scope of all instances together, and the instance's name in rows that sum over instances."""
+"""The scope of all instances together; also the value of `instance` in rows that sum over instances."""
 
 MOST_SCOPES: Final = 24
 MOST_KEYS: Final = 8
@@ -54,7 +54,7 @@ _ADD_UP: Final = frozenset({"requests_by_kind", "pending_plot", "waits"})
 
 LEAST_DRAWN: Final = 20
 MOST_KINDS: Final = 8
-"""Maximum number of kinds that figures draw; the tables have the others too."""
+"""Maximum number of kinds that figures draw; tables show all kinds."""
 
 
 class ReportError(AbeyantError):
@@ -104,14 +104,14 @@ class Analysis:
         return ([kind for kind in self.kinds if kind in frequent] or self.kinds)[:MOST_KINDS]
 
     def points(self, of: int) -> int:
-        """Return the points per line of a figure if all lines of the page share `of`; at least 45."""
+        """Return how many points each line of a figure gets if all lines of the page share `of` points; at least 45."""
         return max(of // max(len(self.scopes) * len(self.drawn), 1), 45)
 
     def within(self, table: str, scope: str) -> pd.DataFrame:
         """Return a table's rows for one scope; for ALL, the rows that sum over instances.
 
-        If there are none, return the rows of every instance for tables of counts, which the caller can add up, and
-        where there is one instance only. Percentiles and curves cannot be added up: of these, return no rows.
+        If no row sums over instances, return the rows of every instance: for tables of counts, which the caller can add
+        up, and for a log of one instance. Return no rows of percentiles and curves, which cannot be added up.
         """
         rows = self.tables[table]
         scope_rows = rows[rows["instance"] == scope]
@@ -133,18 +133,18 @@ class Analysis:
         return what_happened(self.tables["incidents"], self.tables["suspects"])
 
     def keys(self, scope: str) -> pd.DataFrame:
-        """Return the keys of one scope; for ALL, those of every instance: keys of two instances are never summed."""
+        """Return the rows of one scope's keys; for ALL, the rows of every instance, never summed over instances."""
         rows = self.tables["by_key"]
         return rows[rows["instance"] != ALL] if scope == ALL else rows[rows["instance"] == scope]
 
     def slowest_keys(self, scope: str) -> pd.DataFrame:
-        """Return the keys of each kind on which operations waited longest, by the 95th percentile and by the sum."""
+        """Return, for each kind, the keys with the longest waits: by the 95th percentile, then by the sum of waits."""
         rows = self.keys(scope)
         rows = rows[rows["total_waited_ms"] > 0]
         return pd.concat([self.top(rows, self._most_keys, [name]) for name in ("p95_ms", "total_waited_ms")])
 
     def expiring_keys(self, scope: str) -> pd.DataFrame:
-        """Return the keys of each kind on which most operations expired."""
+        """Return, for each kind, the keys on which most operations expired."""
         rows = self.keys(scope)
         return self.top(rows[rows["expired"] > 0], self._most_keys, ["expired", "expired_share"])
 
@@ -156,11 +156,11 @@ class Analysis:
 
     @property
     def _most_keys(self) -> int:
-        """Maximum keys per instance: fewer if there are many instances, to keep the page small."""
+        """Maximum number of keys per kind in a table: fewer if there are many instances, to keep the page small."""
         return max(min(MOST_KEYS, 4 * MOST_KEYS // len(self.scopes)), 2)
 
     def top(self, keys: pd.DataFrame, most: int, by: Sequence[str]) -> pd.DataFrame:
-        """Return the first keys of each drawn kind: of all kinds together, the slowest would hide the rest."""
+        """Return the `most` highest keys, by `by`, of each drawn kind, not of all kinds in one list."""
         ranked = keys.sort_values([*by], ascending=False, kind="stable").groupby("kind").head(most)
         return pd.concat([ranked[ranked["kind"] == kind] for kind in self.drawn] or [keys])
 
@@ -176,7 +176,7 @@ def read_analysis(tables: Path) -> Analysis:
 def _read(tables: Path, name: str, columns: tuple[str, ...]) -> pd.DataFrame:
     path = next((p for p in (tables / name, tables / f"{name}.parquet") if p.exists()), None)
     if path is None:
-        raise ReportError(f"the analysis in {tables} has no table {name!r}: it did not finish, or is not one")
+        raise ReportError(f"the analysis in {tables} has no table {name!r}: it did not finish; analyze the log again")
     try:
         frame = pd.read_parquet(path)
     except (OSError, ValueError) as error:

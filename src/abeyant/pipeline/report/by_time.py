@@ -1,4 +1,4 @@
-"""Packed counts over time, from which the page's script makes tables and figures for a part of the log."""
+"""Pack counts over time, from which the page's script makes tables and figures for a selected part of the log."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from abeyant.pipeline.report.small_plots import milliseconds
 __all__ = ["CELLS", "by_time"]
 
 CELLS: Final = {"kinds": 7_000, "keys": 6_000, "apis": 2_500}
-"""Maximum counts of each sort in a page, at 10 to 15 bytes each: slices of time are merged until they fit."""
+"""Maximum number of counts by kind, key and API in a page, at 10 to 15 bytes each. Time slices are merged to fit."""
 
 _OUTCOMES: Final = ("completed", "expired", "unknown")
 _STEPS: Final = 1_000
-"""Codes per outcome. A wait's step is written as the step plus half of this, and no wait as 0."""
+"""Number of codes per outcome. Half of it is added to a wait's step, its logarithmic bin; code 0 means no wait."""
 
 
 def by_time(analysis: Analysis) -> dict[str, Any] | None:
@@ -26,9 +26,9 @@ def by_time(analysis: Analysis) -> dict[str, Any] | None:
     `order` lists the kinds. `kinds`, `keys` and `apis` each have `first`, the start of the first slice, and `width`,
     the length of a slice, in seconds, and `cells`: a flat list with five numbers per row, (instance, what, slice, code,
     count), the first three as differences from the row before. `instance` is a position among the page's scopes; `what`
-    is a position in `order`, a key's number in `Analysis.shown_keys`, or a position in `Analysis.apis`. `code` is 1000
-    times the outcome's number plus the wait's step (`_STEPS`); of an API it is 0 for requests and 1 for those that
-    waited.
+    is a position in `order`, a key's number in `Analysis.shown_keys`, or a position in `Analysis.apis`. For kinds and
+    keys, `code` is 1000 times the outcome's number plus the code of the wait's length (`_STEPS`). For APIs it is 0 if
+    `count` counts requests, 1 if it counts requests that waited.
     """
     starts = pd.to_datetime(analysis.tables["requests_by_time"]["at"], utc=True)
     if starts.empty or starts.isna().all():

@@ -1,4 +1,4 @@
-"""The figures by kind: each function takes a scope and returns a figure, or None without data."""
+"""Draw the figures by kind of operation: each function takes a scope and returns a figure, or None without data."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def timeout_curve(analysis: Analysis, scope: str) -> Figure | None:
 
 
 def _from(low: float, curve: pd.DataFrame) -> pd.DataFrame:
-    """Start a curve at the axis' edge `low`: with its value there, or with a share of 1 if it begins later."""
+    """Cut a curve at the axis' lower edge `low`, with its share there; if it begins later, with a share of 1."""
     before = curve[curve["timeout_ms"] <= low].tail(1)
     if before.empty:
         before = curve.head(1).assign(share_expiring=1.0, low=1.0, high=1.0)
@@ -142,7 +142,7 @@ def _from(low: float, curve: pd.DataFrame) -> pd.DataFrame:
 
 
 def _sparse(curve: pd.DataFrame, most: int) -> pd.DataFrame:
-    """Keep at most `most` rows of a curve, evenly on its logarithmic axis, the first and the last among them."""
+    """Keep at most `most` rows of a curve: the first, the last, and rows evenly spaced on the logarithmic axis."""
     if len(curve) <= most:
         return curve
     steps = np.log10(curve["timeout_ms"].to_numpy())

@@ -29,7 +29,7 @@ def headline(analysis: Analysis) -> str:
 
 
 def _hurt(analysis: Analysis) -> str:
-    """Return what failed most and in how many bursts, else the number of bursts of long waits; "" without either."""
+    """Return which kind expired most and in how many bursts, else the bursts of other trouble; "" without either."""
     kinds, bursts = analysis.within("summary", ALL), analysis.incidents(ALL)
     failed = kinds[(kinds["expired"] > 0) & ~polls(kinds["kind"])]
     if not failed.empty:
@@ -86,12 +86,12 @@ def _harmless(analysis: Analysis, total: float, waited: float) -> str:
 
 
 def polls(kinds: pd.Series[Any]) -> pd.Series[bool]:
-    """Return a mask that is True for kinds that are fetches."""
+    """Return a mask that is True for kinds that are long polls: Kafka's fetches."""
     return kinds.map(is_poll).astype(bool)
 
 
 def findings(analysis: Analysis) -> list[str]:
-    """Return a few sentences, in HTML, that say where the waiting is."""
+    """Return a few sentences, in HTML: which kind waits longest, the longest single wait, and what expired."""
     kinds = analysis.within("summary", ALL)
     kinds = kinds[kinds["waited"] > 0]
     sentences = list[str]()
@@ -109,7 +109,7 @@ def findings(analysis: Analysis) -> list[str]:
 
 
 def happened(analysis: Analysis) -> list[str]:
-    """Return at most three sentences, in HTML: the incidents and their suspects, or that there is none."""
+    """Return at most three sentences, in HTML, on the incidents and their suspects, or that there was no incident."""
     if analysis.tables["requests_by_kind"].empty:
         return []
     none = "No incident: no burst of expiries, of long waits or of other trouble."
@@ -142,7 +142,7 @@ def _when(analysis: Analysis) -> str:
 
 
 def read_as(analysis: Analysis) -> str:
-    """Return the layout of the lines, unless it is Kafka's own, and which files were read as one broker."""
+    """Return sentences on the lines' layout, unless it is Kafka's own, and on files that were read as one broker's."""
     layouts = [str(name) for name in analysis.made.get("layouts", ())]
     sentences = [f"Read as {'; '.join(layouts)}."] if layouts not in ([], [KAFKAS]) else []
     return " ".join([*sentences, *(f"{joined}." for joined in analysis.made.get("joined", ()))])
@@ -159,7 +159,7 @@ def _longest(analysis: Analysis, kinds: pd.DataFrame) -> str:
 
 
 def _expired(kinds: pd.DataFrame) -> list[str]:
-    """Return sentences on what expired; long polls, for which it is the ordinary end, get their own."""
+    """Return sentences on what expired. Long polls have a sentence of their own, as they ordinarily end by expiring."""
     expired = kinds[kinds["expired"] > 0].sort_values("expired", ascending=False, kind="stable")
     if expired.empty:
         return [] if kinds["unknown"].any() else ["Nothing expired: every wait ended as its condition came true."]

@@ -1,4 +1,4 @@
-"""Animation of the worst incidents: a timing wheel and a purgatory, drawn as in the window, with a time slider."""
+"""Draw the worst incidents as an animation with a time slider: a timing wheel and a purgatory, as in the live page."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def drawing_style(analysis: Analysis) -> str:
 
 
 def _kinds(analysis: Analysis) -> dict[str, str]:
-    """Return the kinds that are drawn, in the page's order, and their colours."""
+    """Return the kinds that are drawn, in the page's order, with their colours."""
     present = set(analysis.tables["incident_waits"]["kind"])
     colour = colours(analysis.drawn)
     return {kind: colour.get(kind, NEUTRAL) for kind in analysis.kinds if kind in present}
 
 
 def _legend(kinds: dict[str, str]) -> dict[str, str]:
-    """Return the kinds that have a colour of their own, and one entry for all others."""
+    """Return the kinds that have a colour of their own, and one entry for all other kinds."""
     coloured = {kind: colour for kind, colour in kinds.items() if colour != NEUTRAL}
     return coloured | ({"other kinds": NEUTRAL} if len(coloured) < len(kinds) else {})
 

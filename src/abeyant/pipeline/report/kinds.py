@@ -30,22 +30,22 @@ _FIRST: Final = tuple(_OF_KIND)[:8]
 
 
 def in_order(kinds: Iterable[str], weight: Mapping[str, float]) -> list[str]:
-    """Return distinct kinds: those of Kafka's purgatories, then the others by falling weight."""
+    """Sort distinct kinds: first the kinds of Kafka's purgatories, then all other kinds by falling weight."""
     found = set(kinds)
     others = sorted(found.difference(_FIRST), key=lambda kind: (-weight.get(kind, 0.0), kind))
     return [kind for kind in _FIRST if kind in found] + others
 
 
 def is_poll(kind: object) -> bool:
-    """Return whether a kind is one of Kafka's fetches, for which it is the ordinary end to expire."""
+    """Return whether a kind is one of Kafka's fetches: long polls, which ordinarily end by expiring."""
     return kind in LONG_POLLS
 
 
 def colours(kinds: Sequence[str]) -> dict[str, str]:
     """Return each kind's colour.
 
-    Kafka's kinds have fixed colours. Another kind's follows from a hash of its name, so that it is the same on every
-    page, unless it is taken by another kind of this page.
+    Kafka's kinds have fixed colours. The colour of any other kind follows from a hash of its name, so that it is the
+    same on every page, unless another kind of this page has that colour.
     """
     chosen = {kind: _OF_KIND[kind] for kind in kinds if kind in _OF_KIND}
     every = [*PALETTE, *FURTHER]

@@ -12,7 +12,7 @@ __all__ = ["incident_marks"]
 
 
 def incident_marks(analysis: Analysis, scope: str) -> list[dict[str, Any]]:
-    """Return the incidents of a scope as shapes across all rows of a figure."""
+    """Return the incidents of a scope as plotly shapes: bands across all rows of a figure."""
     rows = analysis.incidents(scope)
     times = zip(milliseconds(rows["first"]), milliseconds(rows["last"]), rows["expired"], strict=True)
     return [

@@ -1,4 +1,4 @@
-"""The page that compares the model with Kafka: one self-contained HTML file."""
+"""The page that compares the replication model's predictions with Kafka's logs: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _READ: Final = {
 
 
 def model_tiles(explanations: pd.DataFrame) -> list[Tile]:
-    """Return the tiles with the main numbers."""
+    """Return the tiles at the top of the page, which show its main numbers."""
     counts = explanations.groupby("explanation")["produces"].sum()
     total = int(counts.sum())
     if not total:

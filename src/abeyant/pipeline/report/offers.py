@@ -1,4 +1,4 @@
-"""Time-outs that a replay's report suggests: per kind the shortest under which few expire, and clients to change."""
+"""Suggest time-outs from a replay: per kind the shortest under which few operations expire, and clients to change."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def offers(what_if: pd.DataFrame, own: pd.DataFrame) -> list[Offer]:
 
 
 def shortest_enough(what_if: pd.DataFrame, own: pd.DataFrame) -> tuple[str, float, str] | None:
-    """Return the kind with most expiries, its shortest time-out (ms) under which few expire, and the share that does.
+    """Return the kind with most expiries, the shortest time-out (ms) under which few expire, and the share of these.
 
-    Few are at most 1 in 100, and no more than today (`Offer.few`). None if no time-out tried is long enough.
+    Few means at most 1 in 100, and no more than today (`Offer.few`). Returns None if no time-out tried is long enough.
     """
     first = next(iter(offers(what_if, own)), None)
     return (first.kind, float(first.row["timeout_ms"]), share(first.row)) if first and first.is_enough else None
@@ -62,8 +62,8 @@ def share(row: pd.Series[Any]) -> str:
 def _few(rows: pd.DataFrame, own_timeouts: pd.DataFrame) -> float:
     """Return the largest acceptable share of expired operations of a kind: 1 in 100, or today's share if lower.
 
-    Today's share is that of the first time-out tried that is at least today's median. So no offer shortens a time-out
-    and makes more requests fail.
+    Today's share is the share under the shortest time-out tried that is at least today's median. So no offer shortens a
+    time-out and makes more requests fail.
     """
     today = own_timeouts.loc[
         (own_timeouts["instance"] == ALL) & (own_timeouts["kind"] == rows["kind"].iloc[0]), "median_ms"
@@ -73,14 +73,14 @@ def _few(rows: pd.DataFrame, own_timeouts: pd.DataFrame) -> float:
 
 
 def read_clients(folder: Path) -> pd.DataFrame | None:
-    """Return a result's table of clients' time-outs; None where the operations did not name clients."""
+    """Return a result's table of clients' time-outs; None if its operations had no client ids."""
     return read_table(folder, "client_timeouts") if (folder / "client_timeouts").exists() else None
 
 
 def clients_to_change(offer: Offer, clients: pd.DataFrame | None) -> pd.DataFrame:
-    """Return the clients whose time-out differs from the one suggested, those with most expired operations first.
+    """Return the clients whose time-out differs from the suggested one; clients with most expired operations first.
 
-    Columns: `client_id`; `operations`, the number with another time-out; `expired`, how many of these expired;
+    Columns: `client_id`; `operations`, how many had another time-out; `expired`, how many of these operations expired;
     `least_ms` and `most_ms`, the range of these time-outs. Empty if no time-out is long enough, or without `clients`
     (`CLIENT_TIMEOUTS`).
     """

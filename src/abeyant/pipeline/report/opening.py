@@ -38,7 +38,7 @@ _READ_MARKS: Final = (
 
 
 def opening_tiles(analysis: Analysis) -> list[Tile]:
-    """Return the tiles with the main numbers of the whole log."""
+    """Return the tiles at the top of the page, which show the main numbers of the whole log."""
     requests, kinds = analysis.within("requests_by_kind", ALL), analysis.within("summary", ALL)
     total, waited = float(requests["requests"].sum()), float(requests["waited"].sum())
     matters = kinds[~polls(kinds["kind"])]
@@ -59,7 +59,7 @@ def opening_tiles(analysis: Analysis) -> list[Tile]:
 
 
 def _mostly(kinds: pd.DataFrame) -> str:
-    """Return the kind that expired most, with its number if others expired too, as in the headline."""
+    """Return the kind with most expiries, with their number if other kinds expired too, as in the headline."""
     failed = kinds[kinds["expired"] > 0].sort_values("expired", ascending=False, kind="stable")
     if failed.empty:
         return ""
@@ -87,7 +87,7 @@ def _longest_lag(analysis: Analysis) -> Iterable[Tile]:
 
 
 def _suspect(analysis: Analysis) -> Iterable[Tile]:
-    """Yield a tile with the suspect of most incidents; none without incidents."""
+    """Yield a tile with the suspect of most incidents; yield no tile without incidents."""
     if analysis.incidents(ALL).empty:
         return
     rows = analysis.tables["suspects"]

@@ -51,7 +51,7 @@ def write_outcome_report(small_tables: Path, destination: Path, *, kicker: str, 
 
 
 def inline_page(outcomes: Outcomes, *, kicker: str) -> str:
-    """Return the page of outcomes for a frame in a notebook; the keys only if they were looked up."""
+    """Return the page of outcomes for a frame in a notebook. It shows keys only if the keys were looked up."""
     keys = [] if outcomes.keys is None else [_struck(outcomes, "")]
     return _page(outcomes, kicker, [_kinds(outcomes), *keys], inline=True)
 

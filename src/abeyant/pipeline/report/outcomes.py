@@ -25,11 +25,11 @@ _NO_KIND: Final = "(no kind)"
 """The name of operations without a kind if others have one: "operations" would look like a total."""
 
 _MOST_KINDS: Final = 500
-"""Maximum kinds in a page: with more, such as an id in place of a kind, it would have many megabytes."""
+"""Maximum number of kinds in a page. With more, as where ids were given as kinds, a page would have many megabytes."""
 
 _NEARLY_ALL: Final = 0.95
 _LEAST_WARNED: Final = 20
-"""Minimum operations of a kind for a warning: of fewer, all may well have completed at once."""
+"""Minimum number of operations of a kind for a warning: fewer operations may well all complete with no wait."""
 _MOST_WARNED: Final = 3
 
 _PERCENTILES: Final = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
@@ -38,17 +38,17 @@ _BINS_PER_DECADE: Final = 10
 
 @dataclass(frozen=True)
 class Outcomes:
-    """The tables `waits` and `expired_keys` of a result, and its record of what was rejected and how it was made."""
+    """The tables `waits` and `expired_keys` of a result, its rejected rows by reason, and how the result was made."""
 
     waits: pd.DataFrame
-    """(kind, outcome, bin, most_ms, operations): see `analysis.outcomes`."""
+    """Counts of operations: (kind, outcome, bin, most_ms, operations); see `analysis.outcomes`."""
     keys: pd.DataFrame | None
-    """(instance, key, expired, one_in); None where they were not looked up."""
+    """Keys on which most expired: (instance, key, expired, one_in); None if the keys were not looked up."""
     rejected: Mapping[str, int]
     """Number of rejected rows by reason."""
     made: Mapping[str, Any]
     unmatched: str = ""
-    """A warning that no key of the operations occurs among the events, with what to do; '' if one does."""
+    """A warning that no key of the operations occurs among the events, with what to do; '' if a key does."""
     may_be_open: str = ""
     """A note on how many operations expired with a deadline after the newest event; '' if none did."""
 
@@ -58,7 +58,7 @@ class Outcomes:
 
     @property
     def each_key_once(self) -> bool:
-        """Return whether each known key has one expired operation only, so that none stands out."""
+        """Return whether each known key has one expired operation only, so that no key stands out."""
         keys = self.keys
         return keys is not None and bool((keys["expired"] <= keys["one_in"].clip(lower=1).round()).all())
 
@@ -81,9 +81,9 @@ class Outcomes:
 
     @cached_property
     def warning(self) -> str:
-        """A warning that no key is in both tables, or of kinds that nearly all completed with no wait; else ''.
+        """A warning that no key is in both tables, or that nearly all operations completed with no wait; else ''.
 
-        Either suggests that the tables or the options do not fit the question.
+        Either suggests that the tables or the options do not fit the question. Names the kinds that did not wait.
         """
         if self.unmatched:
             return self.unmatched[0].upper() + self.unmatched[1:]
@@ -129,12 +129,12 @@ class Outcomes:
 
     @property
     def slowest(self) -> pd.Series[Any]:
-        """The row of `summary` whose kind waits longest; of several with one p95, the one with the longest median."""
+        """The row of `summary` of the kind that waits longest: with the highest p95, then the highest median."""
         return self.summary.sort_values(["p95_ms", "p50_ms"], ascending=False, kind="stable").iloc[0]
 
 
 def outcome_tiles(outcomes: Outcomes) -> list[Tile]:
-    """Return the tiles with the main numbers."""
+    """Return the tiles at the top of the page, which show its main numbers."""
     rows = outcomes.summary
     if rows.empty:
         return []
@@ -172,7 +172,7 @@ def read_outcomes(tables: Path) -> Outcomes:
 
 
 def named(waits: pd.DataFrame) -> pd.DataFrame:
-    """Return counts of outcomes with a name for a missing kind, and the rarest kinds merged beyond `_MOST_KINDS`."""
+    """Return counts of outcomes with a name for missing kinds, and the rarest kinds beyond `_MOST_KINDS` merged."""
     kinds = waits["kind"].replace("", UNNAMED if (waits["kind"] == "").all() else _NO_KIND)
     operations = waits.groupby(kinds)["operations"].sum().sort_values(ascending=False, kind="stable")
     others = len(operations) - _MOST_KINDS

@@ -17,13 +17,13 @@ __all__ = ["made", "plot_place", "read_table", "section"]
 
 
 def read_table(directory: Path, name: str) -> pd.DataFrame:
-    """Read a small table of a result."""
+    """Read a small table of a result's directory as a DataFrame."""
     found: pd.DataFrame = pq.read_table(directory / name).to_pandas()
     return found
 
 
 def section(title: str, read: str, *, plot: str = "", nothing: str = "", tables: Sequence[str] = ()) -> str:
-    """Return a section in HTML: its figure's place, its caption `read`, and a table for each scope."""
+    """Return a section in HTML: an empty element for its figure, its caption `read`, and a table for each scope."""
     parts = [f"<h2>{title}</h2>"]
     if plot:
         parts.append(plot_place(plot, title, nothing))
@@ -33,7 +33,7 @@ def section(title: str, read: str, *, plot: str = "", nothing: str = "", tables:
 
 
 def plot_place(name: str, title: str, nothing: str) -> str:
-    """Return the place of a figure, and the text to show without one; HTML."""
+    """Return, in HTML, an empty element for a figure, and the text to show if there is no figure."""
     return (
         f'<div class="plot" id="{name}" role="img" aria-label="{title}" hidden></div>'
         f'<p class="nothing" id="{name}-nothing" hidden>{nothing}</p>'
@@ -41,6 +41,6 @@ def plot_place(name: str, title: str, nothing: str) -> str:
 
 
 def made(directory: Path) -> str:
-    """Return the settings in a result's marker, without the tool, as HTML."""
+    """Return the settings in a result's marker, without the tool's name, as HTML."""
     entries: Mapping[str, Any] = {name: value for name, value in read_marker(directory).items() if name != "tool"}
     return facts(redact_paths(entries))

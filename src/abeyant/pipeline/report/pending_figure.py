@@ -18,7 +18,7 @@ __all__ = ["pending_figure"]
 def pending_figure(lines: Mapping[str, pd.DataFrame], colour: Mapping[str, str], at_once: str, **layout: Any) -> Figure:
     """Return the figure. Each line has columns `at` and `pending`, already thinned, and gets its own scale.
 
-    `at_once` ends each row's title, after the maximum pending; `layout` is added to the figure's layout.
+    `at_once` is text that ends each row's title, after the maximum number pending; `layout` is added to the layout.
     """
     figure, titles = Figure(), list[str]()
     for number, (name, steps) in enumerate(lines.items(), start=1):

@@ -29,7 +29,7 @@ _POINTS: Final = 9_000  # of all lines of a figure together
 
 
 def by_wheel(rows: pd.DataFrame) -> str:
-    """Return four heat maps, tick against wheel size, for one time-out; HTML, "" without timers."""
+    """Return, in HTML, four heat maps of tick against wheel size for one time-out; "" if no timer was started."""
     if rows.empty or not rows["timers"].any():
         return ""
     maps = []

@@ -110,14 +110,14 @@ _READ: Final = {
 
 
 def _within(rows: pd.DataFrame, scope: str) -> pd.DataFrame:
-    """Return the rows of an instance; for ALL, aggregate those of all instances."""
+    """Return the rows of an instance; for ALL, aggregate the rows of all instances."""
     if scope != ALL:
         return rows[rows["instance"] == scope]
     return together(rows)
 
 
 def _pending(rows: pd.DataFrame, scope: str) -> Figure | None:
-    """Draw one instance with a line per time-out; for ALL, a line per instance under the first time-out."""
+    """Draw pending operations: of one instance, a line per time-out; of ALL, a line per instance, first time-out."""
     if scope != ALL:
         scope_rows = rows[rows["instance"] == scope]
         lines = [(setting(timeout), series) for timeout, series in by_time_out(scope_rows)]
@@ -132,9 +132,9 @@ def _first_time_out(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _kinds(what_if: pd.DataFrame) -> tuple[list[str], list[str]]:
-    """Return the kinds to show and, apart, the long polls, which do no harm: at most `MOST_KINDS` of each.
+    """Return the kinds with most expiries and, apart, the long polls with most, at most `MOST_KINDS` of each.
 
-    They are those with most expiries. The first `_MOST_DRAWN`, which are drawn, are in the order of every page.
+    The expiry of long polls does no harm. The first `_MOST_DRAWN` kinds, which are drawn, are in every page's order.
     """
     weight = what_if[what_if["instance"] == ALL].groupby("kind")["expired"].sum().sort_values(ascending=False)
     names = [str(kind) for kind in weight.index]
@@ -144,7 +144,7 @@ def _kinds(what_if: pd.DataFrame) -> tuple[list[str], list[str]]:
 
 
 def replay_tiles(replayed: pd.DataFrame, what_if: pd.DataFrame, own: pd.DataFrame) -> list[Tile]:
-    """Return the tiles with the main numbers."""
+    """Return the tiles at the top of the page, which show its main numbers."""
     main_tiles = [Tile("operations", count(_operations(replayed)), f"{counted(_settings(replayed), 'setting')} each")]
     first = _first_time_out(together(replayed[replayed["purge_interval"].isna()]))
     if len(first):
@@ -205,7 +205,7 @@ def _wheels(rows: pd.DataFrame) -> str:
 
 
 def _of_kafkas(rows: pd.DataFrame, name: str) -> dict[float, float]:
-    """Return the column `name` under Kafka's wheel, by time-out."""
+    """Return the values of the column `name` under Kafka's wheel, by time-out."""
     kafkas = rows[(rows["tick_ms"] == KAFKAS[0]) & (rows["wheel_size"] == KAFKAS[1])]
     return dict(zip(kafkas["timeout_ms"], kafkas[name], strict=True))
 

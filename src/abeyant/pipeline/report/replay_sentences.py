@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 KAFKAS: Final = (1.0, 20)
-"""Kafka's wheel, with which others are compared: its tick in ms, and its buckets."""
+"""Kafka's wheel, with which other wheels are compared: its tick in ms, and its number of buckets."""
 
 SETTING: Final = ["timeout_ms", "tick_ms", "wheel_size", "purge_interval"]
 _ADDED: Final = ("operations", "left_out", "completed", "expired", "unknown", "timers", "cascades", "wakeups")
@@ -42,7 +42,8 @@ def conclusions(
 ) -> list[str]:
     """Return the conclusions in plain text: which time-out to set, how many expire, and which wheel is better.
 
-    `own` are the operations' own time-outs (`OWN_TIMEOUTS`), `clients` those of each client (`CLIENT_TIMEOUTS`).
+    `own` has the operations' own time-outs (`OWN_TIMEOUTS`), `clients` the time-outs of each client
+    (`CLIENT_TIMEOUTS`).
     """
     sentences = [*time_out_sentences(what_if, own, clients), *expiring_sentences(replayed), *wheel_sentences(replayed)]
     return sentences or ["Nothing was replayed."]
@@ -55,13 +56,13 @@ def expiring_sentences(replayed: pd.DataFrame) -> list[str]:
 
 
 def wheel_sentences(replayed: pd.DataFrame) -> list[str]:
-    """Return sentences on wheels that do better than Kafka's, under the first time-out."""
+    """Return sentences on wheels that wake or cascade less than Kafka's wheel, under the first time-out."""
     wheels = together(replayed[replayed["purge_interval"].isna()])
     return next((_wheels(rows) for _, rows in by_time_out(wheels)), [])
 
 
 def together(rows: pd.DataFrame) -> pd.DataFrame:
-    """Aggregate the instances of each setting: sums of counts; of pending, watched and lateness the maximum."""
+    """Aggregate the instances of each setting: sum the counts, take the maximum of pending, watched and lateness."""
     sums = {name: (name, "sum") for name in _COUNTS}
     maxima = {name: (name, "max") for name in ("pending_most", "lateness_most_ms", "watched_most")}
     work = {name: (name, "sum") for name in ("purges", "purged_past")}
@@ -69,7 +70,7 @@ def together(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_time_out(rows: pd.DataFrame) -> Iterator[tuple[float, pd.DataFrame]]:
-    """Yield the rows of each time-out, the operations' own first."""
+    """Yield each time-out (ms) with its rows; first NaN, which stands for the operations' own time-outs."""
     for timeout in rows["timeout_ms"].drop_duplicates().sort_values(na_position="first"):
         yield timeout, rows[rows["timeout_ms"].isna() if pd.isna(timeout) else rows["timeout_ms"] == timeout]
 
@@ -80,7 +81,7 @@ def setting(timeout_ms: float) -> str:
 
 
 def wheel(tick_ms: float, size: float) -> str:
-    """Return a wheel in words; Kafka's by its name."""
+    """Return a wheel in words: its tick and number of buckets, and whether it is Kafka's."""
     name = f"tick of {tick_ms:g}\N{NO-BREAK SPACE}ms with {size:,.0f} buckets"
     return f"Kafka's {name}" if (tick_ms, size) == KAFKAS else f"a {name}"
 
@@ -101,7 +102,7 @@ def _expiring(timeout: float, row: pd.Series[Any]) -> str:
 
 
 def _wheels(rows: pd.DataFrame) -> list[str]:
-    """Compare Kafka's wheel with that of fewest wake-ups and, at Kafka's tick, that of fewest cascades."""
+    """Compare Kafka's wheel with the wheel of fewest wake-ups and, at Kafka's tick, the wheel of fewest cascades."""
     kafkas = rows[(rows["tick_ms"] == KAFKAS[0]) & (rows["wheel_size"] == KAFKAS[1])]
     if kafkas.empty or not rows["timers"].any():
         return []
@@ -143,10 +144,10 @@ def _kib(size: float) -> str:
 
 
 def time_out_sentences(what_if: pd.DataFrame, own: pd.DataFrame, clients: pd.DataFrame | None = None) -> list[str]:
-    """Return, per kind that matters, the shortest time-out under which hardly any expire, today's, and its setting.
+    """Return sentences per kind: the shortest time-out under which few expire, today's time-out, and Kafka's setting.
 
-    With `clients` (`CLIENT_TIMEOUTS`) also the clients with another time-out. If only long polls waited, say that
-    theirs need no change.
+    With `clients` (`CLIENT_TIMEOUTS`), also name the clients with another time-out. If only long polls waited, say that
+    their time-outs need no change.
     """
     suggestions = offers(what_if, own)
     if not suggestions:
@@ -171,9 +172,9 @@ def time_out_sentences(what_if: pd.DataFrame, own: pd.DataFrame, clients: pd.Dat
 
 
 def _client_sentences(name: str, timeout_ms: float, clients: pd.DataFrame) -> list[str]:
-    """Return a sentence on the clients with a shorter time-out than the one offered, and one on those with a longer.
+    """Return a sentence on clients whose time-out is shorter than suggested, and one on clients with a longer one.
 
-    Each names the first few clients, with today's time-outs.
+    Each sentence names the first few clients, with their time-outs today.
     """
     sentences = []
     for longer, rows in clients.groupby(clients["least_ms"] > timeout_ms) if len(clients) else ():
@@ -193,7 +194,7 @@ def _client_sentences(name: str, timeout_ms: float, clients: pd.DataFrame) -> li
 
 
 def own_time_out(own: pd.DataFrame, scope: str, kind: str, *, bounds: bool = True) -> str:
-    """Return the median of the operations' own time-outs in words, with `bounds` the range; "" where they have none."""
+    """Return the median of the operations' own time-outs in words, with `bounds` also the range; "" without any."""
     rows = own[(own["instance"] == scope) & (own["kind"] == kind)]
     if rows.empty:
         return ""
@@ -215,7 +216,7 @@ _SET_BY: Final = {
 
 
 def _today(own_timeouts: pd.DataFrame, kind: str) -> str:
-    """Return a sentence with today's time-outs, and those of the operations that expired; "" if there are none."""
+    """Return a sentence with today's time-outs, and the time-outs of expired operations; "" without time-outs."""
     today = own_time_out(own_timeouts, ALL, kind)
     if not today:
         return ""

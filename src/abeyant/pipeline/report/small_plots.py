@@ -19,7 +19,7 @@ def small_plots(
 ) -> dict[str, Any]:
     """Return a figure's metadata for the page's script: its rows, and their height in pixels.
 
-    With `by_kind` the script shows only the rows of the kind that is chosen, else always all.
+    With `by_kind` the script shows only the rows of the kind that the reader chose; without it, all rows.
     """
     return {
         "rows": [
@@ -41,7 +41,7 @@ def layout_axis(letter: str, number: int) -> str:
 
 
 def whole_ticks(highest: int) -> dict[str, int]:
-    """Return few ticks for an axis of counts, none between two whole numbers."""
+    """Return plotly's settings for an axis of counts: few ticks, all at whole numbers."""
     return {"dtick": 1} if highest < 5 else {"nticks": 4}
 
 

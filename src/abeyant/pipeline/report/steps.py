@@ -7,7 +7,7 @@ import pandas as pd
 
 
 def total(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add the step functions (`at`, `pending`) of a kind's instances into one, exactly."""
+    """Return the exact sum of the step functions (`at`, `pending`) of a kind's instances."""
     parts = [part for _, part in rows.groupby("instance")]
     if len(parts) < 2:
         return rows.sort_values("at", kind="stable")[["at", "pending"]]
@@ -23,7 +23,7 @@ def total(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def thinned(steps: pd.DataFrame, most: int) -> pd.DataFrame:
-    """Keep at most `most` rows, so that no peak is lost: of equal bins of time the least, the greatest and the last."""
+    """Keep at most `most` rows, and every peak: the least, the greatest and the last row of each of equal time bins."""
     if len(steps) <= most:
         return steps
     at = pd.to_datetime(steps["at"], utc=True).astype("int64").to_numpy()

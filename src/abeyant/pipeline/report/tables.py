@@ -21,7 +21,7 @@ _WAITS: Final = {"p50_ms": "median", "p95_ms": "p95", "p99_ms": "p99", "max_ms":
 
 
 def by_kind(analysis: Analysis, scope: str) -> str:
-    """Return the summary: one row per kind of operation."""
+    """Return the summary as an HTML table: one row per kind of operation."""
     rows = analysis.within("summary", scope)
     if rows.empty:
         return nothing("No operation of any kind was read.")
@@ -96,7 +96,7 @@ _TROUBLES: Final = {
 
 
 def _suspects(analysis: Analysis, rows: pd.DataFrame) -> pd.Series[Any]:
-    """Return the likeliest suspect of each incident, the evidence, and the confidence."""
+    """Return (suspect, evidence, confidence) of each incident's likeliest suspect; None for incidents without one."""
     likeliest: dict[int, tuple[str, str, float]] = {}
     suspects = analysis.tables["suspects"].sort_values("confidence", ascending=False, kind="stable")
     for row in suspects.to_dict("records"):
@@ -153,13 +153,13 @@ def requests(analysis: Analysis, scope: str) -> str:
 
 
 def keys_longest(analysis: Analysis, scope: str) -> str:
-    """Return the keys of each kind on which operations waited longest, by the 95th percentile and by the sum."""
+    """Return, for each kind, a table of the keys with the longest waits, by 95th percentile and by the sum of waits."""
     top = analysis.slowest_keys(scope)
     return _keys(analysis, scope, top, "p95_ms", "Nothing waited on a key.")
 
 
 def keys_expired(analysis: Analysis, scope: str) -> str:
-    """Return the keys of each kind on which most operations expired."""
+    """Return, for each kind, a table of the keys on which most operations expired."""
     top = analysis.expiring_keys(scope)
     return _keys(analysis, scope, top, "expired", "Nothing expired.")
 
@@ -188,7 +188,7 @@ def _keys(analysis: Analysis, scope: str, rows: pd.DataFrame, by: str, otherwise
 
 
 def rejected(analysis: Analysis) -> str:
-    """Return the rejected lines: their number by reason, and the first of them."""
+    """Return two tables of rejected lines: their number by reason, and the first lines of each reason."""
     rows = analysis.tables["rejected"]
     if rows.empty:
         return nothing("None: every line of the log was read.")
@@ -225,14 +225,14 @@ def _kind(analysis: Analysis) -> Cell:
 
 
 def key_cell(text: object) -> str:
-    """Return a key, a file or the like, shortened; the whole of it shows under the mouse."""
+    """Return a cell with a key, a file or the like, shortened; its tooltip has the full text."""
     short = shortened(text)
     title = "" if short == visible(text) else f' title="{escaped(text)}"'
     return f"<code{title}><bdi>{escaped(short)}</bdi></code>"
 
 
 def name_cell(text: object) -> str:
-    """Return a name, shortened, that does not reorder what is beside it."""
+    """Return a cell with a name, shortened, in which right-to-left text does not reorder the text beside it."""
     return f"<bdi>{escaped(shortened(text))}</bdi>"
 
 
@@ -241,7 +241,7 @@ def _excerpt(text: object) -> str:
 
 
 def options(names: Sequence[str]) -> str:
-    """Return the options of the scope menu, identified by position: names from a log are untrusted."""
+    """Return the options of the scope menu. Their values are positions, as names from a log are untrusted."""
     return "".join(
         f'<option value="{i}">{"all instances" if name == ALL else escaped(shortened(name))}</option>'
         for i, name in enumerate(names)

@@ -1,6 +1,6 @@
 """Sum up the incidents in at most three sentences: every suspect is named once before any is named twice.
 
-Those of most operations come first.
+Incidents of most operations come first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_SENTENCES = 3
 
 @dataclass
 class _Deed:
-    """Overlapping incidents with the same suspect."""
+    """A group of incidents that overlap in time and have the same suspect."""
 
     evidence: str
     worst: int
@@ -76,7 +76,7 @@ def _deeds(incidents: Sequence[dict[Any, Any]], suspect_rows: Sequence[dict[Any,
 
 
 def _each_suspect_first(deeds: Sequence[_Deed]) -> list[_Deed]:
-    """Return the first deed of each suspect, then all others, both in their given order."""
+    """Return the first deed (group of incidents) of each suspect, then all other deeds, both in the given order."""
     first = {suspect: deed for deed in reversed(deeds) for suspect in [deed.suspect[1]]}
     return sorted(deeds, key=lambda deed: deed is not first[deed.suspect[1]])
 

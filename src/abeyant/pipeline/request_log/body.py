@@ -1,4 +1,4 @@
-"""Read and check fields of a request's or a response's body; `BadLineError` says what is wrong with one."""
+"""Read and check fields of a request's or a response's body; a field of wrong type or size raises `BadLineError`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from abeyant.pipeline.request_log.line import ApiRequest, BadLineError
 __all__ = ["integer", "is_raft", "items", "milliseconds", "replica_id", "text", "topic_name"]
 
 _LONGEST_MS: Final = 2**31 - 1
-"""Kafka's time-outs are 32-bit."""
+"""The longest time-out in ms: Kafka's time-outs are 32-bit integers."""
 
 
 def topic_name(topic: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Return a topic's name, else its id as logged: PRODUCE 13 and FETCH 13 have ids only."""
+    """Return a topic's name: from the body, or from `names` by the topic's id; the id itself if no name is known.
+
+    From version 13 on, PRODUCE and FETCH have topic ids only.
+    """
     name = topic.get("name") or topic.get("topic")
     if name is not None:
         return text(name, "name")
@@ -23,7 +26,7 @@ def topic_name(topic: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def items(body: Mapping[str, Any] | None, name: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of a list, none where it is missing."""
+    """Yield the objects in the list field `name`; nothing if the field is missing or null."""
     value = None if body is None else body.get(name)
     if value is None:
         return
@@ -36,7 +39,7 @@ def items(body: Mapping[str, Any] | None, name: str) -> Iterator[Mapping[str, An
 
 
 def integer(body: Mapping[str, Any] | None, name: str, default: int | None = None) -> int:
-    """Return a field that is a whole number of 64 bits, or the default where it is missing."""
+    """Return the 64-bit integer in the field `name`, or the default if the field is missing."""
     value = body.get(name, default) if body is not None else default
     if value is None:
         raise BadLineError(f"no field {name}")
@@ -48,7 +51,7 @@ def integer(body: Mapping[str, Any] | None, name: str, default: int | None = Non
 
 
 def milliseconds(body: Mapping[str, Any] | None, name: str) -> int | None:
-    """Return a time-out in ms; None without a body or if negative, as -1 asks for the broker's own."""
+    """Return the time-out in the field `name`, in ms; None without a body or if negative: -1 means the broker's own."""
     if body is None:
         return None
     timeout_ms = integer(body, name)
@@ -58,18 +61,18 @@ def milliseconds(body: Mapping[str, Any] | None, name: str) -> int | None:
 
 
 def text(value: Any, name: str) -> str:
-    """Return the value of a field that has to be text."""
+    """Return `value`, the value of the field `name`, if it is text; else raise `BadLineError`."""
     if not isinstance(value, str):
         raise BadLineError(f"field {name} is a {type(value).__name__}, not a str")
     return value
 
 
 def is_raft(request: ApiRequest) -> bool:
-    """Return whether a fetch is the metadata quorum's, not a partition's."""
+    """Return whether a fetch replicates the metadata log of a KRaft quorum, not a topic's partition."""
     return request.listener == "CONTROLLER" or (request.client_id or "").startswith("raft-client-")
 
 
 def replica_id(body: Mapping[str, Any]) -> int:
-    """Return the id of the replica that fetches, -1 for a consumer; with version 15 it moved into a structure."""
+    """Return the id of the replica that fetches, -1 for a consumer. From version 15 on, `replicaState` holds the id."""
     state = body.get("replicaState")
     return integer(body if state is None else state, "replicaId", -1)

@@ -1,15 +1,15 @@
-r"""Find the broker that wrote each line, if the files of a folder, or the lines of a file, are of several.
+r"""Find the broker that wrote each line, if several brokers wrote the files of a folder or the lines of a file.
 
     [pod/kafka-0/kafka] [2024-05-01 12:00:00,123] DEBUG Completed request:{...}        kubectl logs --prefix
     kafka-1  | [2024-05-01 12:00:00,123] DEBUG Completed request:{...}                 docker compose logs
     {"kubernetes":{"pod_name":"kafka-0"},"log":"[2024-05-01 12:00:00,123] DEBUG ..."}  fluentd
 
 Kafka's own line does not name the broker. The text around it often does: by a broker's id, a pod, a container, a log
-stream or a host, in this order of preference. These names are used only if a sample of the lines of a folder's files
-has several (their first lines; of plain files also some in the middle and at the end, of compressed ones some of all).
-Otherwise the folder is the instance, as for lines without a name. Files whose lines name no broker, and whose own names
-are not rotations of one (`kafka-0.log`, `kafka-1.log`), are of several brokers if they have no endpoint in common.
-Files without a request in the sample are ignored in this decision.
+stream or a host, in this order of preference. These names are used only if a sample of a folder's lines has several
+names. The sample has the first lines of each file, lines from the middle and the end of a plain file, and some later
+lines of a compressed file if the first lines name a broker. Otherwise the folder is the instance. If no line names a
+broker and the file names are not rotations of one name (`kafka-0.log`, `kafka-1.log`), files that have no endpoint in
+common are of different brokers. Files without a request in the sample are ignored in this decision.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Sampled:
     names: set[str]
     """Broker names in the prefixes and suffixes of lines."""
     endpoints: set[bytes]
-    """The broker's own endpoints, from its connections."""
+    """The broker's own endpoints (`host:port`), from the connections of its requests."""
     has_request: bool = False
 
 
@@ -104,20 +104,24 @@ def by_broker(files: Iterable[LogFile]) -> list[LogFile]:
 
 
 def joined_files(files: Iterable[LogFile]) -> list[str]:
-    """Return a warning for each broker whose files may be of several: file names differ, and no line names one."""
+    """Return a warning for each broker whose files may be of several: file names differ, and lines name no broker."""
     joined: dict[str, list[str]] = defaultdict(list)
     for file in files:
         if file.joined:
             joined[file.instance].append(file.label)
     return [
         f"{len(names)} files read as one broker, {instance}: {', '.join(names[:_MOST_NAMED])}"
-        f"{', ...' if len(names) > _MOST_NAMED else ''}; if they are of several, use a folder each; else --instance"
+        f"{', ...' if len(names) > _MOST_NAMED else ''}; "
+        "if several brokers wrote them, give each broker a folder; if one did, give --instance"
         for instance, names in joined.items()
     ]
 
 
 def _refined(files: list[LogFile], several: bool) -> list[LogFile]:
-    """Return the files of one folder by broker; with `several` folders, keep the folder in the instance's name."""
+    """Return the files of one folder with their brokers as instances.
+
+    With `several` folders, put the folder before a broker that is named after its files.
+    """
     bases = {file: _base(file) for file in files}
     if len(set(bases.values())) == 1 and not any(_of_each(files, _is_wrapped)):
         return files
@@ -153,7 +157,7 @@ def _refined(files: list[LogFile], several: bool) -> list[LogFile]:
 
 
 def _brokers_by_endpoint(files: list[tuple[str, set[bytes]]]) -> dict[str, str]:
-    """Group bases that share endpoints, directly or through others; return the shortest base of each one's group."""
+    """Group file names (`_base`) that share endpoints, directly or through others; map each to its group's shortest."""
     groups: list[tuple[set[str], set[bytes]]] = []
     for base, endpoints in files:
         same = [group for group in groups if base in group[0] or endpoints & group[1]]
@@ -199,7 +203,7 @@ def _sample(file: LogFile) -> Iterator[bytes]:
 
 
 def _compressed_sample(file: LogFile) -> Iterator[bytes]:
-    """Yield the requests of the first lines and, if one names its broker, a sample of the rest: others may follow."""
+    """Yield the requests in the first lines. If any names its broker, sample later lines: other brokers may follow."""
     lines = _lines(file, 0, _COMPRESSED_LINES)
     first = list(filter(may_be_request, islice(lines, _SAMPLE_LINES)))
     yield from first

@@ -90,9 +90,9 @@ class LogFile:
 
     path: str
     instance: str
-    """The broker that wrote it."""
+    """Name of the broker that wrote the file."""
     label: str
-    """The shortest end of its path that distinguishes it from the instance's other files."""
+    """The shortest end of the path that distinguishes the file from the instance's other files."""
     size: int
     """Size in bytes when the file was found: what a live broker appends later is not read."""
     compression: str
@@ -100,11 +100,11 @@ class LogFile:
     reach: Reach = field(default=(), repr=False)
     """Arguments to open a URI: of `WebHdfs` for `hdfs://`, else of Arrow's file system. May hold secret keys."""
     folder: str = ""
-    """The instance by the file's folder alone, which does not depend on what the file holds."""
+    """The instance that `find_logs` took from the path: it does not depend on the file's content."""
     by_line: bool = False
     """Whether the file has lines of several brokers, named in the text around each line (`brokers`)."""
     joined: bool = False
-    """Whether files of other names are read as the same broker, as nothing distinguishes them (`brokers`)."""
+    """Whether this file and files of other names count as one broker's, as nothing in them names a broker."""
 
     @property
     def compressed(self) -> bool:
@@ -116,7 +116,7 @@ class LogFile:
 class Chunk:
     """A part of a file that one task reads: the lines that begin in [start, end), in bytes.
 
-    Of a compressed file: all lines from `start` on, which counts bytes of uncompressed text.
+    In a compressed file, `start` counts bytes of uncompressed text, and the chunk has all lines from there on.
     """
 
     file: LogFile
@@ -126,14 +126,14 @@ class Chunk:
 
     @property
     def cost(self) -> int:
-        """The approximate size in bytes of text, if request logs compress 20:1."""
+        """Approximate bytes of text in the chunk, assuming that request logs compress 20:1."""
         return (self.end - self.start) * (
             1 if not self.file.compressed or self.file.compression.startswith(_UTF_16) else 20
         )
 
 
 def need_session(paths: Paths) -> bool:
-    """Return whether a session's settings are needed to list these paths."""
+    """Return whether listing these paths needs the settings of a Spark session: S3A, HDFS and Azure do."""
     all_paths = [paths] if isinstance(paths, str | os.PathLike) else paths
     return any(os.fspath(path).startswith((S3A, HDFS, *AZURE)) for path in all_paths)
 
@@ -148,16 +148,16 @@ def find_logs(
 ) -> list[LogFile]:
     """Find the files of a log: files, globs, and directories searched for `kafka-request*`.
 
-    The instance is the name of the folder that holds the file, with as many parent folders as needed to distinguish
-    it; or `instance` itself; or the result of the function `instance` for each path. A path with a scheme (`s3://...`)
+    `instance` names the broker of all files, or is a function from a file's path to the broker. By default, a file's
+    instance is its folder, with as many parent folders as needed to distinguish it. A path with a scheme (`s3://...`)
     is opened through Arrow's file systems, or over HTTP for HDFS, with the arguments that `reach` returns for it. If a
-    glob matches folders without a log, `left_out` is called with a sentence for each that has other files. Raises
-    `AbeyantError` for paths that are missing or cannot be read, and for a path without a log; if one may still appear
-    there, `awaited`, if given, is called with the sentence instead.
+    glob matches folders without a log, `left_out` is called with a message for each such folder that has other files.
+    Raises `AbeyantError` for paths that are missing or cannot be read, and for a path without a log. If a log may still
+    appear there and `awaited` is given, `awaited` is called with the message instead.
     """
     all_paths = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not all_paths:
-        raise AbeyantError("no log was named")
+        raise AbeyantError("no log was named: give at least one file, glob or directory")
     entries: dict[str, tuple[int, str, Reach]] = {}
     for path in [os.fspath(path) for path in all_paths]:
         arguments = reach(path) if reach is not None and need_session(path) else ()
@@ -180,7 +180,7 @@ def find_logs(
     else:
         instances = {file: instance(file) for file in files}
     if "*" in instances.values():
-        raise AbeyantError("an instance cannot be called *: that stands for all of them")
+        raise AbeyantError("an instance cannot be named *: in the tables, * stands for all instances")
     return labelled(LogFile(file, instances[file], "", *entries[file], instances[file]) for file in files)
 
 
@@ -205,7 +205,7 @@ def chunks(files: Iterable[LogFile], size: int = CHUNK_BYTES) -> list[Chunk]:
 
 
 def read_lines(chunk: Chunk) -> Iterator[bytes | LongLineError]:
-    """Yield the lines that begin in a chunk, without their ends, and a `LongLineError` in place of a huge one.
+    """Yield the lines that begin in a chunk, without line ends; a `LongLineError` in place of a line that is too long.
 
     Raises `DamagedFileError` where nothing more can be read.
     """
@@ -217,7 +217,7 @@ def read_lines(chunk: Chunk) -> Iterator[bytes | LongLineError]:
 
 
 def lines_of(block: bytes) -> list[bytes]:
-    """Return a block's lines without their ends."""
+    """Return a block's lines without line ends."""
     lines = block.split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -244,7 +244,7 @@ def read_blocks(chunk: Chunk) -> Iterator[bytes | LongLineError]:
             magic = raw.read(_TAR_BYTES)
             for prefix, name in _UNREAD.items():
                 if magic.startswith(prefix):
-                    raise DamagedFileError(f"compressed with {name}, which is not supported: decompress it first")
+                    raise DamagedFileError(f"compressed with {name}, which is not supported: decompress the file first")
             _refuse_tar(magic, chunk.file.path)
             raw.seek(max(chunk.start - 1, 0))
             if chunk.start > 0:
@@ -268,7 +268,7 @@ def _refuse_tar(head: bytes, path: str) -> None:
 
 
 def counted_files(files: Sequence[LogFile]) -> str:
-    """Return how many files there are, in words."""
+    """Return the number of files with its noun, such as "2 files"."""
     return f"{len(files):,} file{'' if len(files) == 1 else 's'}"
 
 
@@ -292,7 +292,7 @@ def no_request(files: Sequence[LogFile]) -> str:
 
 @contextmanager
 def open_text(file: LogFile) -> Iterator[IO[bytes]]:
-    """Open a file for its text, decompressed. Raises OSError and the errors of the decompressor."""
+    """Open a file as a binary stream of its text, decompressed. Raises OSError and the decompressor's errors."""
     with _open(file.path, file.reach) as raw:
         if file.compressed:
             with _decompressed(raw, file.compression) as stream:
@@ -314,9 +314,9 @@ def _decompressed(raw: IO[bytes], compression: str) -> IO[bytes]:
 
 
 class _Gzip(io.RawIOBase):
-    """A gzip file, decompressed by isal, three times as fast as zlib; where isal fails, zlib continues.
+    """A stream of a gzip file's text. isal decompresses three times as fast as zlib; where isal fails, zlib continues.
 
-    At damaged data isal loses up to a block of decompressed text, zlib nothing.
+    Before damaged data isal loses up to a block of decompressed text; zlib loses nothing.
     """
 
     def __init__(self, raw: IO[bytes]) -> None:
@@ -346,7 +346,7 @@ class _Gzip(io.RawIOBase):
 
 
 class _Recoded(io.RawIOBase):
-    """A file that converts UTF-16 to UTF-8 as it is read."""
+    """A stream of a UTF-16 file's text in UTF-8."""
 
     def __init__(self, raw: IO[bytes], encoding: str) -> None:
         self._raw = raw
@@ -366,7 +366,7 @@ class _Recoded(io.RawIOBase):
 
 
 def _blocks(stream: Any, remaining: int | None) -> Iterator[bytes | LongLineError]:
-    """Yield, in blocks, the whole lines that begin in the next `remaining` bytes of the stream; None: all lines."""
+    """Yield, in blocks, the whole lines that begin in the next `remaining` bytes of the stream, or all if None."""
     rest, is_long = b"", False
     step = min(_BLOCK_BYTES, MAX_LINE_BYTES)
     while True:
@@ -403,7 +403,7 @@ def _open(path: str, reach: Reach) -> IO[bytes]:
 
 
 def _look(path: str, reach: Reach) -> tuple[int, str]:
-    """Return a file's size and compression, detected by its first bytes, as names can be wrong."""
+    """Return a file's size and compression. The first bytes show the compression, as file names can be wrong."""
     try:
         with _open(path, reach) as stream:
             magic = stream.read(4)
@@ -416,7 +416,7 @@ def _look(path: str, reach: Reach) -> tuple[int, str]:
 
 
 def _shortest(paths: set[str]) -> dict[str, str]:
-    """Name each path by the least number of its last parts that makes all names distinct."""
+    """Map each path to its last parts, as few as make all results distinct; the same number for all paths."""
     parts = {path: Path(path).parts for path in paths}
     for count in range(1, max((len(p) for p in parts.values()), default=0) + 1):
         names = {path: "/".join(p[-count:]) for path, p in parts.items()}

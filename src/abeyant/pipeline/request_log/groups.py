@@ -1,4 +1,4 @@
-"""Facts about group requests that take several lines of the log together."""
+"""Complete operations of consumer groups with what only other lines of the log have."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SYNC: Final = "SYNC_GROUP"
 def with_sync_limits(operations: DataFrame) -> DataFrame:
     """Give each SYNC_GROUP of a request log its time-out: the longest rebalance time-out of its group's members.
 
-    A SYNC_GROUP does not name it; the JOIN_GROUPs of the same group and broker do. If the log has none of these it
-    stays null. All other operations, and all outcomes, are unchanged: the time-out alone does not show how a SYNC_GROUP
-    with an error in its response ended.
+    A SYNC_GROUP has no time-out of its own; the JOIN_GROUPs of the same group and broker have the rebalance time-out.
+    Without such a JOIN_GROUP in the log, the time-out stays null. All other operations, and all outcomes, are
+    unchanged: the time-out alone does not show how a SYNC_GROUP with an error in its response ended.
     """
     check_table(operations, OPERATIONS, "operations")
     group = F.regexp_replace(F.get("watches", F.lit(0))["key"], "^(join|sync)-", "")

@@ -1,8 +1,8 @@
 """Read a growing log: how far each file has been read, and the whole lines that were added since.
 
-A file is identified by its instance and its first line, so it stays the same when it is rotated (renamed, compressed,
-or copied and cut off), and a new file under its name is another one. A line whose end has not been written is left for
-later; so are the parts of a line that a container's runtime has cut, until the last is there.
+A file is identified by its instance and its first line. So a rotated file (renamed, compressed, or copied and
+truncated) is still the same file, and a new file under the old name is another file. A line without a line break is
+left for a later read. So are the parts of a line that a container runtime cut, until the last part has been written.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ GROWING: Final = pa.schema(
         "keys": pa.list_(pa.string()),
     }
 )
-"""Schema of operations with a known wait, as analyses take them."""
+"""Schema of the operations that analyses read: operations with a known wait only."""
 
 Offsets = dict[str, int]
-"""Number of bytes that have been read, or `ENDED`, by the file's name (`_named`)."""
+"""Bytes read of each file, or `ENDED`. Keys are file names as `_named` returns them, which survive a rotation."""
 
 ENDED: Final = -1
-"""The offset of a compressed file that was read: all of it, as it does not grow."""
+"""The offset of a compressed file that has been read. It is read as a whole, as it does not grow."""
 
 T = TypeVar("T")
 
@@ -58,16 +58,16 @@ _INDENTED: Final = re.compile(rb"\s*[\[{]{1,2}\r?\n")
 
 
 class GrowingLog:
-    """A log that grows. Its files are listed anew in each call; compressed ones are assumed to be complete."""
+    """A log that brokers still write. Each call lists its files anew. Compressed files are assumed to be complete."""
 
     def __init__(self, paths: Paths, instance: str | Callable[[str], str] | None = None) -> None:
         self._paths, self._instance = paths, instance
 
     def latest(self, start: Mapping[str, int], *, limit: int | None = BATCH_BYTES) -> tuple[Offsets, bool]:
-        """Return the offsets up to which to read, about `limit` bytes after `start`, and whether that is everything.
+        """Return the next batch's end offsets, about `limit` bytes after `start`, and whether they cover the whole log.
 
-        Each instance gets its share of the limit, for its oldest files first: so all instances are read up to about the
-        same time. None: no limit.
+        Each instance gets a share of the limit, in proportion to its unread bytes, and uses it for its oldest files
+        first. So all instances are read up to about the same time. None: no limit.
         """
         files = self._files()
         remaining = {name: self._more(file, start.get(name, 0)) for name, file in files.items()}
@@ -90,7 +90,7 @@ class GrowingLog:
         return offsets, is_all
 
     def pieces(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[tuple[str, Chunk]]:
-        """Return the chunks from `start` to `end`, each with the name of its file."""
+        """Return the chunks from `start` to `end`, each with its file's key in the offsets."""
         files = self._files()
         pieces: list[tuple[str, Chunk]] = []
         for name, upto in end.items():
@@ -108,9 +108,9 @@ class GrowingLog:
         return pieces
 
     def read(self, name: str, piece: Chunk, work: Callable[[Chunk], list[T]]) -> list[T]:
-        """Return `work(piece)`, or [] if the file no longer exists.
+        """Return `work(piece)` for a chunk of the file `name`; [] if the file no longer exists.
 
-        The file may be rotated meanwhile: look it up and retry until it was the same before and after the work.
+        The file may be rotated meanwhile. Then find it again and retry, until its path is the same before and after.
         """
         while True:
             if _name(piece.file) == name:
@@ -129,7 +129,7 @@ class GrowingLog:
             piece = replace(piece, file=replace(piece.file, path=file.path))
 
     def _files(self) -> dict[str, LogFile]:
-        """Return the files by name, sorted by their first lines, so that the oldest of an instance come first."""
+        """Return the files by name (`_named`), sorted by their first lines: an instance's oldest files come first."""
         files: dict[str, tuple[bytes, LogFile]] = {}
         log_files = find_logs(self._paths, instance=self._instance, awaited=lambda sentence: None)
         for file in log_files if self._instance is not None else by_broker(log_files):
@@ -151,7 +151,7 @@ class GrowingLog:
 
     @staticmethod
     def _whole_lines(file: LogFile, start: int, end: int) -> int:
-        """Return the offset at which the last complete line ends, at most `end`."""
+        """Return the offset after the last complete line between `start` and `end`."""
         step = _TAIL_BYTES
         with open(file.path, "rb") as stream:
             while True:
@@ -178,9 +178,9 @@ def _name(file: LogFile) -> str | None:
 
 
 def _first_line(file: LogFile) -> bytes | None:
-    """Return a file's first line, at most 4 KiB, which identifies the file; None if it is not written yet.
+    """Return a file's first line, at most 4 KiB, which identifies the file; None if the line is not complete yet.
 
-    Indented documents all have the same first line: of these, return everything up to the first request's line.
+    Indented documents all begin with the same line: in that case, return all text up to the first request's line.
     """
     try:
         with open_text(file) as text:

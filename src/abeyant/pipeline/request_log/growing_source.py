@@ -1,7 +1,7 @@
-"""A growing log as a source for Spark streaming: each batch has the lines since the last, parsed in Spark's tasks.
+"""Stream a growing log with Spark: a batch has the lines written since the last batch, parsed in Spark's tasks.
 
-Offsets are those of `GrowingLog`. The rows are packed tables: `operations` (`GROWING`); `topics`, the names of topic
-ids; and `read`, the offsets at which the batch ends and a later query begins.
+Offsets are as in `GrowingLog`. The rows are packed tables (`spark.packed`): `operations` (`GROWING`); `topics`, the
+names of topic ids; and `read`, the batch's end offsets, at which a later query can begin.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ TOPICS: Final = pa.schema({"id": pa.string(), "name": pa.string()})
 _MORE: Final = ("client_id", "error_code", "keys", "local_ms", "send_ms", "throttle_ms", "size_bytes")
 
 READ: Final = pa.schema({"offsets": pa.string(), "is_all": pa.bool_(), "joined": pa.list_(pa.string())})
-"""A batch's end offsets, whether everything has been read by then, and the files that it begins to read."""
+"""Schema of `read`: a batch's end offsets, whether the log is read to its end, and the files begun in this batch."""
 
 
 @dataclass(frozen=True)
 class _Piece(InputPartition):
-    """A chunk of the file `name` to parse; or, with `chunk` None, the batch's row of the table `read`."""
+    """A partition for Spark: a chunk of the file `name` to parse or, with `chunk` None, the row of the table `read`."""
 
     name: str
     chunk: Chunk | None
@@ -47,7 +47,7 @@ class _Piece(InputPartition):
 
 
 class GrowingSource(DataSource):
-    """The source `abeyant-request-log`; its option `log` is JSON: paths, instance, timezone, offsets."""
+    """The Spark data source `abeyant-request-log`; its option `log` is JSON: paths, instance, timezone, offsets."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,7 +1,7 @@
-"""Join lines of a log file that belong together: parts that a container runtime cut, and indented JSON.
+"""Join lines of a log file that belong together: the parts of a line that a container runtime cut, and indented JSON.
 
-    2024-05-01T10:00:00.2Z stdout P [2024-05-01 12:00:00,123] DEBUG Completed requ    a part, of CRI
-    2024-05-01T10:00:00.2Z stdout F est:{...} (kafka.request.logger)                  the last one
+    2024-05-01T10:00:00.2Z stdout P [2024-05-01 12:00:00,123] DEBUG Completed requ    a part, in CRI's format
+    2024-05-01T10:00:00.2Z stdout F est:{...} (kafka.request.logger)                  the last part
 
 Docker's json-file driver and log shippers write JSON documents in place of such lines. Independent of files.
 """
@@ -35,7 +35,7 @@ class _Part(NamedTuple):
     """The line; if it is a JSON document, with the member `log` moved to its start."""
     stream: bytes = b""
     begin: int = 0
-    """Index in `line` at which its content begins; `end` is where that ends."""
+    """Index in `line` at which the content begins; `end` is the index at which the content ends."""
     end: int = 0
     is_last: bool = True
 
@@ -45,13 +45,13 @@ def whole_lines(
     begun: Collection[bytes] = (),
     after: Iterable[bytes | Exception] = (),
 ) -> Iterator[tuple[int, bytes | Exception]]:
-    """Join numbered lines that a container runtime cut at 16 KiB; the number is that of the last part.
+    """Join numbered lines that a container runtime cut at 16 KiB; a joined line has the number of its last part.
 
-    CRI marks a part with P and the last with F, as Fluent Bit does in a document; Docker's json-file ends all but the
-    last without a line break, and its driver for Fluentd says which is the last. Errors in place of a line are passed
-    on. The parts of stdout and stderr are kept apart. Parts whose last is missing come at the end, or before the next
-    request of their stream. For streams in `begun`, the parts up to the next last one are dropped: they belong to a
-    line that began before these. Lines that are still incomplete at the end are completed from the lines `after` these.
+    CRI marks the last part with F and the others with P; Fluent Bit does the same in a JSON document. Docker's
+    json-file ends all parts but the last without a line break, and its Fluentd driver flags the last part. Errors in
+    place of a line are passed on. The parts of stdout and stderr are kept apart. A line whose last part is missing is
+    yielded at the end, or before the next request of its stream. Streams in `begun` have a line that began before
+    `lines`: its remaining parts are dropped. A line that is incomplete at the end is completed from the lines `after`.
     """
     parts: dict[bytes, bytes] = {}  # by stream, with what is before the first of them
     numbers: dict[bytes, int] = {}
@@ -98,14 +98,14 @@ def open_parts(lines: Iterable[bytes | Exception]) -> set[bytes]:
 
 
 class _Open(NamedTuple):
-    """A document whose end was not reached yet."""
+    """An indented JSON document whose end has not been read yet."""
 
     before: bytes
-    """The text before its brace: the indentation."""
+    """The text before the opening brace: the indentation."""
     begin: int
-    """Index of its first line among the buffered lines."""
+    """Index of the document's first line among the buffered lines."""
     around: Around | None = None
-    """The broker and time in its members before its first request; None until that request."""
+    """The broker and time in the members before the document's first request; None until that request is joined."""
 
 
 def documents(
@@ -115,13 +115,13 @@ def documents(
     *,
     named: bool = True,
 ) -> Iterator[tuple[int, bytes | Exception]]:
-    r"""Join the lines of each indented JSON document that may hold a request; the number is that of its last line.
+    r"""Join the lines of each indented JSON document that may hold a request; it has the number of its last line.
 
-    A document begins with a line `{` and ends with a line `}` of the same indentation. Its lines are passed on as they
-    are if it holds other documents that are joined (`{"events": [`) or no request, is cut off, or has a line that is
-    not JSON. With `named`, the broker and the times that an outer document has before its first request are put before
-    each document in it, as kubectl writes them. If `begun` (`open_document`), the lines up to that document's end are
-    dropped: it began before these lines. A document that is incomplete at the end is completed from the lines `after`.
+    A document begins with a line `{` and ends with a line `}` of the same indentation. Its lines are passed on one by
+    one if the document holds joined documents (`{"events": [`) or no request, is cut off, or has a line that is not
+    JSON. With `named`, an outer document's broker and times, as far as they stand before its first request, are put
+    before each inner document in kubectl's form. `begun` is the indentation of a document that began before `lines`
+    (`open_document`): its lines are dropped. A document incomplete at the end is completed from the lines `after`.
     """
     opened: list[_Open] = []
     waiting = yield from _documents(lines if begun is None else _behind(iter(lines), begun), opened, named=named)
@@ -143,9 +143,9 @@ def documents(
 
 
 def open_document(lines: Iterable[bytes | Exception]) -> tuple[bytes, int] | None:
-    """Return the indentation of the innermost document that is cut off at the end, and how many of its lines are here.
+    """Return the indentation of the innermost document that is cut off at the end, and its number of lines in `lines`.
 
-    None if no document is cut off, or if requests in it were joined: then the lines after these stand on their own.
+    None if no document is cut off, or if requests in the document were joined: later lines can be read without it.
     """
     opened: list[_Open] = []
     generator = _documents(enumerate(lines), opened, named=False)
@@ -159,7 +159,10 @@ def open_document(lines: Iterable[bytes | Exception]) -> tuple[bytes, int] | Non
 
 
 def _is_open(opened: list[_Open], waiting: list[tuple[int, bytes | Exception]]) -> bool:
-    """Return whether the innermost document is incomplete, and short enough for the next piece's look-back."""
+    """Return whether the innermost document is open, without a request so far, and short enough to be read again.
+
+    The task of the next chunk reads these lines again, to know that its chunk begins inside a document.
+    """
     if not opened or opened[-1].around is not None:
         return False
     size = sum(len(line) for _, line in waiting[opened[-1].begin :] if isinstance(line, bytes))
@@ -204,7 +207,7 @@ def _documents(
 
 
 def _behind(lines: Iterator[tuple[int, bytes | Exception]], before: bytes) -> Iterator[tuple[int, bytes | Exception]]:
-    """Skip the lines up to the end of a document, and yield those after it."""
+    """Skip the lines up to the end of the document with indentation `before`; yield the lines after the end."""
     for number, line in lines:
         if isinstance(line, Exception) or not _is_json(line.strip(_AROUND)):
             yield number, line
@@ -241,12 +244,12 @@ _AROUND: Final = b" \t," + _BEFORE[2:]
 
 
 def _is_json(text: bytes) -> bool:
-    """Return whether a line may be part of an indented JSON document; lines of the log itself are not."""
+    """Return whether a line may be part of an indented JSON document; a line of the log itself may not."""
     return text[:1] in b'"{}[]-0123456789tfn' and (MARKER not in text or text.startswith(b'"'))
 
 
 def _part(line: bytes, *, any_open: bool) -> _Part:
-    """Return a container's line as a part. Unless `any_open`, do not decode a document that is a whole line."""
+    """Return a line of a container's log as a `_Part`. Unless `any_open`, do not decode a document of a whole line."""
     if (cri := _CRI.match(line)) is not None:
         return _Part(line, cri[1], cri.end(), len(line), cri[2] == b"F")
     if not line.startswith(b"{") or b'"log":' not in line:
@@ -270,7 +273,7 @@ _LOG: Final = '{"log": "'
 
 
 def _is_last(document: dict[str, Any], log: str) -> bool:
-    """Return whether a container's document is the last part of its line."""
+    """Return whether a container's JSON document has the last part of a log line."""
     tag = document.get("logtag", document.get("_p"))
     if tag is not None:
         return str(tag) != "P"

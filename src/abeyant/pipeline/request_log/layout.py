@@ -2,7 +2,7 @@
 
     Strimzi's layout, in docker's json-file
 
-Detected from the first lines of a file; parsing does not depend on it (`wrapping` unwraps each line on its own).
+The first lines of a file show its layout. Parsing does not depend on it: `wrapping` unwraps each line on its own.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def layouts(files: Iterable[LogFile]) -> list[str]:
 
 
 def layout(line: str) -> str:
-    """Return the layout of a line with a request in words, then the formats around it, the innermost first."""
+    """Describe the layout of a line with a request in words, then the formats around the line, the innermost first."""
     line = line.removeprefix("\ufeff")
     text, _, body, documents = unwrap(line)
     wrappers = [name for name, prefix in _PREFIXES.items() if prefix.match(line)][:1]

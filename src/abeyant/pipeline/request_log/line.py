@@ -1,7 +1,7 @@
 """Parse one line of Kafka's request logger, or say why it cannot be parsed.
 
-Kafka 2.8 and later write, through the logger `kafka.request.logger` at DEBUG or TRACE alike, one line a request
-when its response has been sent:
+Kafka 2.8 and later log one line per request, when its response has been sent, through the logger `kafka.request.logger`
+at DEBUG and at TRACE:
 
     [2026-11-21 10:56:42,207] DEBUG Completed request:{"requestHeader":{...},"request":{...},"response":{...},
     "connection":"...","totalTimeMs":2001.7,"requestQueueTimeMs":0.1,"localTimeMs":0.6,"remoteTimeMs":2000.8,
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 NOT_A_REQUEST: Final = "not a completed request"
-"""The reason for a rejected line of another logger; a container's log has many."""
+"""The reason for a rejected line of another logger; a container's log has many such lines."""
 
 API_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _TEXT_MARKER: Final = MARKER.decode()
@@ -61,15 +61,15 @@ _NAMING_APIS: Final = (b"METADATA", b"CREATE_TOPICS", b"DESCRIBE_TOPIC_PARTITION
 
 
 class BadLineError(ValueError):
-    """Raised for a line that is not a readable request; the message is the reason."""
+    """Raised for a line that has no readable request; the message is the reason for rejecting the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """One line: when the response was sent, and the fields that Kafka's request logger writes."""
+    """One logged request: when the response was sent, and the fields that Kafka's request logger writes."""
 
     sent_us: int
-    """The line's own time, in microseconds since 1970 (the log has milliseconds)."""
+    """The line's timestamp, in microseconds since 1970 (the log has milliseconds)."""
     api: str
     client_id: str | None
     listener: str | None
@@ -77,11 +77,11 @@ class ApiRequest:
     """The request's body, None where the log has none."""
     response: Mapping[str, Any] | None
     local_ms: float
-    """Time in the local handler, which starts the operation's timer before it ends."""
+    """Time in the local handler. The operation's timer starts inside the handler, before this time ends."""
     remote_ms: float
     """Time from the end of the local handler to the response: the time in purgatory."""
     after_ms: float
-    """Time from the response to the line: the response queue and the sending."""
+    """Time from the response to the log line: waiting in the response queue, and sending."""
     send_ms: float
     """Time to send the response, a part of `after_ms`."""
     throttle_ms: float
@@ -99,14 +99,14 @@ class ApiRequest:
 
 
 class LineParser:
-    """Parse lines of one log; `timezone` is the time zone of its timestamps, unless they name one."""
+    """Parser for the lines of one log; `timezone` applies to timestamps that name no time zone."""
 
     def __init__(self, timezone: tzinfo = UTC) -> None:
         self._clock = LineClock(timezone)
         self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
     def parse(self, line: bytes) -> ApiRequest:
-        """Return the request in the line; raise `BadLineError` with the reason if it is not a readable one."""
+        """Return the request in the line; raise `BadLineError` with the reason if there is none or it is unreadable."""
         if not may_be_request(line):
             raise BadLineError(NOT_A_REQUEST)
         try:
@@ -118,7 +118,7 @@ class LineParser:
         count = line_text.count(_TEXT_MARKER)
         is_escaped = count > text.count(_TEXT_MARKER) or 0 <= line_text.find("{") < begin
         if not documents and count > 1 and is_escaped:
-            raise BadLineError(f"{count} requests in one document: one a line is read")
+            raise BadLineError(f"{count} requests in one document: only one request per line can be read")
         if begin < 0 and flattened is None:
             raise BadLineError(NOT_A_REQUEST)
         try:
@@ -211,7 +211,7 @@ def naming_lines(block: bytes) -> Iterator[bytes]:
 
 
 def topic_names(line: bytes) -> Iterator[tuple[str, str]]:
-    """Yield (topic id, name) for each topic of which a line's response has both; nothing from a bad line."""
+    """Yield (topic id, name) for each topic whose id and name are in a line's response; nothing from a bad line."""
     yield from _topic_names(line)
     marked = line.find(MARKER)
     if 0 <= marked < line.find(b"{") and line.find(MARKER, marked + 1) < 0:  # one request, in no document: as mostly
@@ -241,7 +241,7 @@ KNOWN_TOPICS: Final[Mapping[str, str]] = dict([_METADATA_TOPIC])
 
 
 def excerpt(line: bytes) -> str:
-    """Return the beginning of a line for a person to read: printable, whatever the bytes are."""
+    """Return the beginning of a line as printable text for a person to read; other bytes are escaped."""
     text = line[: 4 * _EXCERPT_CHARS].decode("utf-8", errors="backslashreplace").rstrip("\r\n")
     printable = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return printable if len(printable) <= _EXCERPT_CHARS else printable[: _EXCERPT_CHARS - 1] + "…"

@@ -1,11 +1,11 @@
-"""The time of a log line: the last time before the request, since container runtimes and journald put theirs first.
+"""Read the time of a log line: the last time before the request, as container runtimes and journald put theirs first.
 
     2024-05-01T10:00:00.223456789Z stdout F [2024-05-01 12:00:00,123] DEBUG Completed request:...
     `- when the runtime read the line       `- when Kafka wrote it: this one counts
 
-Dates are those of ISO 8601 with a comma, a point or a colon before the fraction, and what log4j and web servers have:
-20240501T120000,123, 2024/05/01, 01 May 2024, 01/May/2024:12:00:00, 01.05.2024, seconds or milliseconds since 1970. A
-time in another form is never skipped in favour of an earlier one: the line is rejected.
+Times may be in ISO 8601, with a comma, a point or a colon before the fraction, or in the forms of log4j and web
+servers: 20240501T120000,123, 2024/05/01, 01 May 2024, 01/May/2024:12:00:00, 01.05.2024, seconds or milliseconds since
+1970. If the last time has another form, the line is rejected: an earlier time is never taken in its place.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NAMES: Final = (
 )  # fmt: skip
 _MONTHS: Final = {name: number for number, names in enumerate(_NAMES, 1) for name in names.split()}
 """Months by the first letters of their names in English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish
-and Russian. Not in Polish, Czech and Croatian, where two of them begin alike."""
+and Russian. Not in Polish, Czech and Croatian, where two months begin with the same letters."""
 _FORMS: Final = (
     (
         re.compile(r"(?<!\d)(\d{4})(0\d|1[0-2])([0-3]\d)[T ]?([0-2]\d)([0-5]\d)([0-6]\d)[.,]?(?=\d{3}|(?!\d))"),
@@ -52,7 +52,7 @@ _FORMS: Final = (
     (re.compile(r"(\d{4})年(\d\d)月(\d\d)日\s*(?=\d\d:\d\d:\d\d)", re.ASCII), r"\1-\2-\3T"),
     (re.compile(r"(?<![\d.])(\d\d)\.(\d\d)\.(\d{4})[T ](?=\d\d:\d\d:\d\d)"), r"\3-\2-\1T"),
 )
-"""Other forms of a date that, unlike 05/01/2024, are unambiguous, with their replacement in ISO 8601."""
+"""Other forms of a date, each with its replacement in ISO 8601. Unlike 05/01/2024, they are unambiguous."""
 _MONTH_AND_TIME: Final = r"(?P<month>[^\W\d_]{3,9})\.?%s,?[ :](?=[0-9]{2}:[0-9]{2}:[0-9]{2})"
 _NAMED_DAYS: Final = (
     re.compile(
@@ -75,7 +75,7 @@ _NEAR: Final = 1024  # characters before a time in which others are searched
 
 
 class LineClock:
-    """Read the timestamps of one log; `timezone` is their time zone, unless they name one."""
+    """Reader of the timestamps of one log; `timezone` applies to timestamps that name no time zone."""
 
     def __init__(self, timezone: tzinfo = UTC) -> None:
         self._timezone = timezone
@@ -85,8 +85,8 @@ class LineClock:
     def read(self, head: str) -> int:
         """Return the last time in `head` in microseconds since 1970; raise ValueError with the reason.
 
-        A fraction is cut to microseconds. In an hour that the clocks repeat, the first one is taken, or the one nearest
-        to an earlier time in `head` that names its zone. O(len(head)).
+        A fraction is cut to microseconds. When clocks are set back, a local time occurs twice: its first occurrence is
+        taken or, if an earlier time in `head` names its zone, the occurrence nearest to that time. O(len(head)).
         """
         head = head if head.isascii() else head.replace("\N{MINUS SIGN}", "-")  # as a typesetter writes an offset
         last = _TIME.search(head)
@@ -135,7 +135,7 @@ class LineClock:
 
 
 def _in_iso(head: str) -> str:
-    """Return a head with times of other forms rewritten as ISO 8601."""
+    """Return the text before a request with the times in it rewritten as ISO 8601."""
     for form, iso in _FORMS:
         head = form.sub(iso, head)
     for named in _NAMED_DAYS:
@@ -152,7 +152,10 @@ def _named_day(day: re.Match[str]) -> str:
 
 
 def _epoch(number: re.Match[str]) -> str:
-    """Return a number of seconds or milliseconds since 1970 as a time, unless one before it is of another day."""
+    """Return seconds or milliseconds since 1970 as ISO 8601.
+
+    Return the number unchanged if the last time before it has a date that is more than a day away.
+    """
     moment = datetime.fromtimestamp(int(number[1]), UTC)
     before = _TIME.findall(number.string, max(number.start() - _NEAR, 0), number.start())
     if before and before[-1][0] not in {f"{moment + timedelta(days):%Y-%m-%d}" for days in (-1, 0, 1)}:
@@ -161,13 +164,13 @@ def _epoch(number: re.Match[str]) -> str:
 
 
 def _with_day(head: str, begin: int, time: re.Match[str]) -> str:
-    """Return a time with the text around it, for an error: up to a bracket and at most 40 characters each way."""
+    """Return a time for an error message, with the text around it: 40 characters on each side, or to a bracket."""
     before, behind = _BEFORE_IT.search(head[begin : time.start()]), _BEHIND_IT.match(head, time.end())
     return f"{before[0] if before else ''}{time[0]}{behind[0] if behind else ''}".strip()
 
 
 def _in_no_form(text: str) -> str:
-    return f"the time next to the request is in no form that is read: {text}"
+    return f"the time next to the request has an unsupported form: {text}"
 
 
 def _local(time: re.Match[str]) -> datetime:
@@ -175,7 +178,7 @@ def _local(time: re.Match[str]) -> datetime:
 
 
 def _zone(name: str) -> tzinfo | None:
-    """Return the zone of an offset or a name that means one zone only; None for any other word."""
+    """Return the zone of an offset (+02:00) or of a name that means one zone only; None for any other word."""
     if name in _UTC:
         return UTC
     if (offset := _OFFSET.fullmatch(name)) is not None:
@@ -185,7 +188,7 @@ def _zone(name: str) -> tzinfo | None:
 
 
 def _absolute(time: re.Match[str]) -> int | None:
-    """Return a time in seconds since 1970; None if it does not name its zone, or is invalid."""
+    """Return a time in seconds since 1970; None if the time names no zone or is invalid."""
     try:
         zone = _zone((time[4] or "").strip())
         return None if zone is None else round(_local(time).replace(tzinfo=zone).timestamp())

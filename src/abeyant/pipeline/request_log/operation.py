@@ -1,6 +1,6 @@
-"""One Kafka request as a delayed operation: its kind, limit, keys, condition, and how the log shows it ended.
+"""Interpret a Kafka request as a delayed operation: its kind, time-out, keys, condition, and outcome in the log.
 
-The rules are listed, with what was seen in a genuine log, in docs/analysis-tables.md. Independent of Spark.
+docs/analysis-tables.md lists the rules, with what was seen in a genuine log. Independent of Spark.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ COMPLETED: Final = "completed"
 EXPIRED: Final = "expired"
 
 EARLY_MS: Final = 1.0
-"""Kafka may expire an operation this many ms before its limit: it truncates both ends of the wait to ms."""
+"""Kafka may expire an operation this many ms before its time-out: it truncates both ends of the wait to ms."""
 
 DELAYABLE: Final = frozenset({"PRODUCE", "FETCH", "SHARE_FETCH", "JOIN_GROUP", "SYNC_GROUP", "DELETE_RECORDS"})
-"""Requests that Kafka may delay: each is an operation, even one that was answered at once. The others become
-operations only when they waited."""
+"""APIs whose requests Kafka may delay: each request is an operation, even if it was answered at once. A request of
+another API is an operation only if it waited."""
 
 LONG_POLLS: Final = frozenset({"FETCH", "FETCH_CONSUMER", "FETCH_FOLLOWER", "FETCH_RAFT", "SHARE_FETCH"})
-"""Kinds that ordinarily end by expiring, as no new data came. Other kinds may contain FETCH, as OFFSET_FETCH."""
+"""Kinds of operations that ordinarily expire, as no new data came. OFFSET_FETCH is not of these kinds."""
 
 REQUEST_TIMED_OUT: Final = 7
 # The group coordinator returns this when its own write timed out, but also when it is loading or has moved.
@@ -48,7 +48,7 @@ Watch = tuple[str, int | None]
 
 
 Operated = tuple[str, int | None, list[str], list[int | None], str, str | None, int | None, int | None]
-"""Kind, time-out, keys, the progress required of each, condition, outcome, error code, bytes of records."""
+"""Kind, time-out in ms, keys, the progress required of each key, condition, outcome, error code, bytes of records."""
 
 Read = tuple[str, int, int, bool, str | None, float, float, float, Operated | None]
 """API, start and wait in microseconds, whether it waited, client id, local, send and throttle times in milliseconds;
@@ -57,12 +57,12 @@ then the operation, None for a request that is only counted."""
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """The wait of a request: its kind, keys and limits, from the request's body."""
+    """A request as a delayed operation: its kind, time-out and keys, from its body, and how it ended."""
 
     kind: str
     timeout_ms: int | None
     watches: tuple[Watch, ...]
-    """(key, the least progress of that key with which the condition may hold; None if the log does not have it)."""
+    """(key, the least progress of the key with which the condition may hold, None if the log does not have it)."""
     condition: str
     outcome: str | None
     """`completed`, `expired`, or None if the log does not show it."""
@@ -82,19 +82,19 @@ class _Ended:
 
     @property
     def at_limit(self) -> bool:
-        """Whether the wait reached the request's own limit.
+        """Whether the local and the remote time together reached the request's time-out.
 
-        The operation's timer runs from some time inside the local handler, while the remote time is counted from
-        its end: the remote time alone has been seen 3.4 ms below the limit of an operation that expired.
+        The operation's timer starts inside the local handler; the remote time starts when the handler returns. So the
+        remote time alone may be too short: 3.4 ms below the time-out have been seen of an operation that expired.
         """
         waited_ms = self.request.local_ms + self.request.remote_ms
         return self.timeout_ms is not None and waited_ms >= self.timeout_ms - EARLY_MS
 
 
 def operation(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
-    """Return the operation that a request was; `topics` gives the names of topic ids.
+    """Return a request as an operation; `topics` maps topic ids to names.
 
-    Raises `BadLineError` when the body is not one that Kafka writes.
+    Raises `BadLineError` for a body that Kafka does not write.
     """
     try:
         return _KINDS.get(request.api, _other)(request, topics)
@@ -178,7 +178,7 @@ def _share_fetch(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
 
 
 def _fetch_kind(request: ApiRequest) -> str:
-    """Return the kind of a fetch. Followers are apart, as in Kafka: one that finds nothing has not timed out."""
+    """Return the kind of a fetch: of the KRaft quorum, a follower or a consumer. Kafka too counts them separately."""
     if is_raft(request):
         return "FETCH_RAFT"
     body = request.request
@@ -245,9 +245,9 @@ _KINDS: Final[Mapping[str, Callable[[ApiRequest, Mapping[str, str]], Operation]]
 
 
 def _by_clock(ended: _Ended) -> str | None:
-    """Return the outcome by the limit alone, as the responses of these requests do not show that they expired.
+    """Return the outcome by the time-out alone, for requests whose responses do not show whether they expired.
 
-    Nor do the bytes of a fetch: Kafka reads the log again when one expires.
+    The bytes in a fetch's response do not show it either: Kafka reads the log again when a fetch expires.
     """
     if ended.request.remote_ms == 0:
         return COMPLETED
@@ -257,9 +257,9 @@ def _by_clock(ended: _Ended) -> str | None:
 
 
 def _by_error_code(ended: _Ended) -> str | None:
-    """Return the outcome by REQUEST_TIMED_OUT or, without error codes, by the limit.
+    """Return the outcome: expired with the error REQUEST_TIMED_OUT or, without error codes, by the time-out.
 
-    With neither: completed if there is a response, else None.
+    Without error codes and time-out: completed if there is a response, else None.
     """
     if REQUEST_TIMED_OUT in ended.error_codes:
         return EXPIRED
@@ -271,13 +271,13 @@ def _by_error_code(ended: _Ended) -> str | None:
 
 
 def _record_bytes(partitions: Iterable[Mapping[str, Any]]) -> int | None:
-    """Return the size of partitions' records, None where none has it."""
+    """Return the total size of the partitions' records; None if no partition has the size."""
     sizes = [integer(partition, "recordsSizeInBytes") for partition in partitions if "recordsSizeInBytes" in partition]
     return integer({"recordsSizeInBytes": sum(sizes)}, "recordsSizeInBytes") if sizes else None
 
 
 def first_error(codes: Set[int]) -> int:
-    """Return the most telling error: a time-out, else the least code, to be deterministic; 0 for none."""
+    """Return the error that counts for a response: REQUEST_TIMED_OUT if present, else the least code; 0 for none."""
     error = REQUEST_TIMED_OUT if REQUEST_TIMED_OUT in codes else min(codes - {0}, default=0)
     if not -(2**15) <= error < 2**15:
         raise BadLineError(f"field errorCode is {error}, beyond Kafka's 16 bits")
@@ -298,7 +298,7 @@ def _made(
 
 
 def _merge(watches: Iterable[Watch], condition: str) -> dict[str, int | None]:
-    """Return each key once, with the progress required, as one message may name a partition several times."""
+    """Return each key once, with the progress required of it. A request may name a partition several times."""
     merged: dict[str, int | None] = {}
     for key, required in watches:
         previous = merged.get(key)

@@ -20,18 +20,18 @@ NAME: Final = "kafka-request"
 its end or before `.log`."""
 
 _Depths = Counter[int]
-"""Number of files by depth below a folder; depth 1 is directly in it."""
+"""Number of files by depth below a folder; depth 1 is directly in the folder."""
 _TO_A_FILE: Final = "write it to a file first, as in: kubectl logs POD > broker-1/kafka-request.log"
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 class NoLogYetError(AbeyantError):
-    """Raised for a path without a log where one may still appear."""
+    """Raised for a path without a log, if a log may still appear there."""
 
 
 def is_remote(path: str) -> bool:
-    """Return whether a path has a scheme."""
+    """Return whether a path is a URI with a scheme, such as `s3://`."""
     return _URI.match(path) is not None
 
 
@@ -84,15 +84,15 @@ def _file(path: str) -> str:
 
 
 def _others(folder: str, others: _Depths) -> str:
-    """Return a note on the files of a folder that are not named like a log, with a glob for them; "" for none.
+    """Return a note on a folder's files that are not named like a log, with a glob for these files; "" without any.
 
-    `folder` is itself a glob. The glob for its files has the depth at which most of them are.
+    `folder` is itself a glob. The returned glob has the depth at which most of the files are.
     """
     if not others:
         return ""
     number, [(depth, _)] = others.total(), others.most_common(1)
     pattern = shlex.quote(os.path.join(folder, *["*"] * depth))
-    return f": {number:,} other file{'' if number == 1 else 's'} left out; name them: {pattern}"
+    return f": {number:,} other file{'' if number == 1 else 's'} left out; to read them, name them: {pattern}"
 
 
 def _missing(path: str) -> str:
@@ -100,7 +100,7 @@ def _missing(path: str) -> str:
 
 
 def _search(directory: str) -> tuple[list[str], _Depths]:
-    """Return the files below a folder that are named like a log, and the number of others at each depth."""
+    """Return the files below a folder that are named like a log, and the number of other files at each depth."""
 
     def refuse(error: OSError) -> None:
         raise AbeyantError(f"cannot read {error.filename}: {error.strerror}") from error

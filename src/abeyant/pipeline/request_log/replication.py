@@ -1,14 +1,14 @@
-"""Extract facts about replication from a request: what followers have, leaders appended, and which are in sync.
+"""Extract facts about replication from a request: followers' offsets, leaders' appends, and which replicas are in sync.
 
-    fetched     a follower's fetch offset: it has everything before it. Its leader learns so, and moves the high
-                watermark, while it handles the fetch. An incremental fetch session lists only the partitions of which
-                something changed: an offset that is not listed is the one before, so nothing is lost.
+    fetched     a follower's fetch offset: the follower has all records before this offset. The leader may move the
+                high watermark while it handles the fetch. An incremental fetch session lists only the partitions with
+                a change: a partition that is not listed still has its last offset, so nothing is lost.
     appended    a produce's first offset in a partition, known from its response
     refused     a produce found fewer replicas in sync than `min.insync.replicas` asks for
     watermark   a high watermark in a fetch's response: the end of some batch
     isr         the leader changed the set of replicas in sync (ALTER_PARTITION, in a controller's log)
-    asking      the leader requested that change: from here on the high watermark waits for replicas that are to join
-    metadata    leader and replicas in sync, as a METADATA response has them: true at some time before
+    asking      the leader requested such a change: from then on the high watermark waits for replicas that are to join
+    metadata    leader and replicas in sync, as a METADATA response has them: true at some earlier time
 
 Independent of Spark.
 """
@@ -29,7 +29,7 @@ _REFUSED: Final = (19, 20)  # NOT_ENOUGH_REPLICAS, and the same after the append
 
 
 class Fact(NamedTuple):
-    """One fact about a partition from a request. Columns that the request does not have are null."""
+    """One fact about a partition from a request. Fields that the request does not have are None."""
 
     key: str
     """`topic-partition`."""
@@ -37,12 +37,12 @@ class Fact(NamedTuple):
     at_us: int
     offset: int | None = None
     replica: int | None = None
-    """Id of the fetching replica; of `isr`, `asking` and `metadata` the leader's."""
+    """Id of the fetching replica; in `isr`, `asking` and `metadata`, the leader's id."""
     in_sync: list[int] | None = None
     handling_ms: float | None = None
-    """Duration of the leader's handling of the request, which ended at `at_us`."""
+    """How long the leader handled the request, in ms; the handling ended at `at_us`."""
     timeout_ms: int | None = None
-    """Time-out of a produce that was appended with acks=all; so are the next two fields."""
+    """Time-out of a produce that was appended with acks=all; else None. So are `outcome` and `waited_ms`."""
     outcome: str | None = None
     waited_ms: float | None = None
 
@@ -123,7 +123,7 @@ _TELLING: Final = {
 def _partitions(
     body: Mapping[str, Any], outer: str, inner: str, index: str, topics: Mapping[str, str]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield each partition that a body lists, with its key. The names of the fields differ from body to body."""
+    """Yield (key, partition) for each partition in a body. `outer`, `inner` and `index` are the API's field names."""
     for topic in items(body, outer):
         name = topic_name(topic, topics)
         for partition in items(topic, inner):

@@ -1,4 +1,4 @@
-"""Read the requests in one chunk of a log, from its lines, joined where container runtimes or shippers cut them."""
+"""Read the requests in one chunk of a log. Lines that container runtimes or log shippers cut are joined first."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 def numbered_lines(chunk: Chunk) -> Iterator[tuple[int, bytes | Exception]]:
     """Yield the number and content of each line that begins in a chunk, and the error if the rest cannot be read.
 
-    A line that is cut into parts belongs to the chunk with its first part, and is read beyond the chunk's end.
+    A line that is cut into parts belongs to the chunk with its first part. Later parts may be beyond the chunk's end.
     """
     file, number = chunk.file, chunk.lines_before
     before = Chunk(file, max(chunk.start - _LOOK_BACK_BYTES, 0), chunk.start)
@@ -59,9 +59,9 @@ def read_requests(
 ) -> Iterator[tuple[int, int, bytes, T | Exception]]:
     """Yield (line number, place, line, result or error) for each request.
 
-    `fast` reads what it can, and returns None for other lines. `slow` reads these, or all lines without `fast`, or
-    raises `BadLineError`. The place is the request's index in a line of several requests, else 0. Blank lines are
-    skipped.
+    `fast` returns None for a line that it cannot read. `slow` then reads the line, or raises `BadLineError`; without
+    `fast`, it reads all lines. The place is the request's index in a line with several requests, else 0. Blank lines
+    are skipped.
     """
     for number, line in numbered_lines(chunk):
         if isinstance(line, Exception):

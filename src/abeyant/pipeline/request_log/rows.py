@@ -1,4 +1,4 @@
-"""A chunk of a log as Arrow batches: operations, rejected lines, and requests counted by the second."""
+"""Parse a chunk of a log to Arrow batches: operations, rejected lines, and requests counted by the second."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _OPERATED: Final = (
     *("number", "api", "start", "wait_us", "has_waited", "client_id", "local_ms", "send_ms", "throttle_ms"),
     *("kind", "timeout_ms", "keys", "condition", "outcome", "error_code", "size_bytes"),
 )
-"""The fields of an operation, named after their columns where they have one; `keys` is the number of keys."""
+"""The fields of a buffered operation. A field with a column has the column's name; `keys` is the number of keys."""
 
 _TABLES: Final = {"operation": "operations", "rejected": "rejected", "requests": "requests"}
-"""The table to which the rows of each kind of record belong."""
+"""The table to which a row belongs, by its column `record`."""
 
 COUNTED: Final = pa.schema(
     {
@@ -60,7 +60,7 @@ _COUNTED_US: Final = 1_000_000  # requests are counted by the second
 
 
 def parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a chunk, of the schema `PARSED`."""
+    """Parse a chunk of a log; yield its rows in batches with the schema `PARSED`."""
     default_rows = _Rows(chunk.file)
     by_name: dict[str | None, _Rows] = {None: default_rows, chunk.file.instance: default_rows}
     typed, parse = typed_parser(zone, topics), LineParser(zone).parse
@@ -83,12 +83,12 @@ def parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iter
 
 
 def packed_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a chunk as packed tables, named as `named_chunk` does."""
+    """Parse a chunk of a log; yield its rows as packed tables, with the names as in `named_chunk`."""
     return (packed_rows(name, rows) for name, rows in named_chunk(chunk, topics, zone))
 
 
 def named_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[tuple[str, pa.Table]]:
-    """Yield some rows at a time of `operations`, `rejected`, and `requests` (`COUNTED`), with the table's name."""
+    """Parse a chunk; yield (table name, rows) for `operations`, `rejected` and `requests` (`COUNTED`), in batches."""
     for batch in parse_chunk(chunk, topics, zone):
         name = _TABLES[batch.column("record")[0].as_py()]
         rows = pa.Table.from_batches([batch])
@@ -98,7 +98,7 @@ def named_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iter
 
 
 def observed_rows(operations: pa.Table, more: Sequence[str] = ()) -> pa.Table:
-    """Return the operations whose wait is known, with the columns that analyses take: see `columns.observed`."""
+    """Return the operations whose wait is known, in the columns of `columns.observed` and those named in `more`."""
     rows = operations
     if rows["waited_ms"].null_count:
         rows = rows.filter(rows["waited_ms"].is_valid())
@@ -119,7 +119,7 @@ def _keys(watches: pa.ListArray) -> pa.ListArray:
 
 
 class _Rows:
-    """Buffer for the rows of a chunk, of one instance."""
+    """Buffer for the rows of one instance in a chunk."""
 
     def __init__(self, file: LogFile) -> None:
         self._schema = arrow_schema(PARSED)
@@ -132,7 +132,7 @@ class _Rows:
         self._waited: Counter[tuple[str, int]] = Counter()
 
     def add(self, number: int | str, request: Read) -> None:
-        """Add a request as an operation, or count it."""
+        """Add a request as an operation; a request that is no operation is only counted."""
         api, start_us, wait_us, waited, client_id, local_ms, send_ms, throttle_ms, operated = request
         if operated is None:
             second = api, start_us // _COUNTED_US
@@ -147,7 +147,7 @@ class _Rows:
         self.operated.append((number, api, *times, *details))
 
     def take(self) -> Iterator[pa.RecordBatch]:
-        """Yield the operations and the rejected lines since the last call."""
+        """Yield the operations and the rejected lines that were added since the last call."""
         if self.operated:
             yield self._operations(dict(zip(_OPERATED, zip(*self.operated, strict=True), strict=True)))
             self.operated, self._keys, self._required = [], [], []
@@ -184,7 +184,7 @@ class _Rows:
         return self._batch("operation", len(numbers), columns)
 
     def _batch(self, record: str, count: int, columns: dict[str, Any]) -> pa.RecordBatch:
-        """Return a batch of one table's columns, with null in those of the other tables.
+        """Return a batch with one table's columns; the columns of the other tables are null.
 
         Raises KeyError for a column that no table has.
         """

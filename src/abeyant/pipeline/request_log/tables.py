@@ -1,8 +1,8 @@
-"""Kafka's request log as Spark tables: operations, requests counted by kind, and the lines that do not parse.
+"""Read Kafka's request log as Spark tables: operations, requests counted by kind, and rejected lines.
 
-The parsing runs in Spark's tasks as Python over Arrow (`mapInArrow`). Spark's native `from_json` would have to have one
-schema for the bodies of all requests and versions, which differ from line to line, and cannot say what is wrong with a
-line, nor where it stands (docs/request-log-input.md has the measurement).
+The parsing runs in Spark's tasks as Python over Arrow (`mapInArrow`). Spark's native `from_json` would need one schema
+for the bodies of all requests and versions, which differ from line to line. It also cannot report a bad line's reason
+and line number (docs/request-log-input.md has the measurement).
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ def read_kafka_request_log(
     """Return the operations of a Kafka request log, with their observed outcome and wait (`schemas.OBSERVED`).
 
     `paths` are files (plain, gzip, bzip2 or zstd), globs, or directories, which are searched for `kafka-request*`.
-    `timezone` is that of the log's timestamps, unless they name one. `instance` names the broker: by default the
-    folder that holds the file; else one name, or a function of the path. Lines that do not parse are left out:
-    `KafkaRequestLog` has them, and the counts. Raises `AbeyantError` for paths that are missing or unreadable.
+    `timezone` applies to timestamps that name no time zone. `instance` is the broker's name, or a function from a
+    file's path to the name; by default, the folder that holds the file. Rejected lines are left out: `KafkaRequestLog`
+    has these lines and the counts. Raises `AbeyantError` for paths that are missing or unreadable.
     """
     return KafkaRequestLog(spark, paths, timezone=timezone, instance=instance).operations
 
@@ -91,9 +91,9 @@ class Survey:
     """Facts about a whole log that the tasks need before they parse its chunks."""
 
     chunks: tuple[Chunk, ...]
-    """The pieces, each with the number of lines before it in its file."""
+    """The log's chunks, each with the number of lines before it in its file."""
     topics: Mapping[str, str] = field(default_factory=dict)
-    """Topic ids to names, from every response of the log that has both."""
+    """Topic ids to names, from every response in the log that has an id and its name."""
     any_request: bool = False
     """Whether any line looks like a request."""
 
@@ -120,7 +120,7 @@ class KafkaRequestLog:
 
     @cached_property
     def survey(self) -> Survey:
-        """Line numbers, topic names, and whether there is a request: one pass without parsing. Not for users."""
+        """Line numbers, topic names, and whether there is a request, from one pass without parsing. Not for users."""
         pieces = chunks(self.files)
         rows: list[Any]
         limit = _DRIVER_SURVEY_BYTES if default_partitions(self.spark) is None else _LOCAL_SURVEY_BYTES
@@ -142,7 +142,7 @@ class KafkaRequestLog:
 
     @property
     def parsed(self) -> DataFrame:
-        """Every line, as rows of three tables in one; `of` splits them. Not for users."""
+        """The rows of all lines: three tables in one DataFrame, which `of` splits. Not for users."""
         survey = self.survey
         return self._map(_parse_batches(survey, self._zone, parse_chunk), survey.chunks, PARSED)
 
@@ -150,7 +150,7 @@ class KafkaRequestLog:
     def packed(self) -> dict[str, PackedRows]:
         """The lines as packed tables: `operations`, `rejected`, `requests` counted by the second. Not for users.
 
-        All come from one DataFrame, which is cheap to `persist`. If workers can write files, `mapped` is cheaper.
+        All tables are in one DataFrame, which is cheap to `persist`. If workers can write files, `mapped` is cheaper.
         """
         survey = self.survey
         rows = self._map(_parse_batches(survey, self._zone, packed_chunk), survey.chunks, PACKED)
@@ -168,11 +168,11 @@ class KafkaRequestLog:
 
     @property
     def requests_by_kind(self) -> DataFrame:
-        """All requests counted, by instance and kind (`schemas.REQUESTS_BY_KIND`)."""
+        """The number of requests, by instance and kind (`schemas.REQUESTS_BY_KIND`)."""
         return self.of(self.parsed)["requests_by_kind"]
 
     def mapped(self, work: Callable[[Survey, ZoneInfo], Work], schema: StructType | str) -> DataFrame:
-        """Return the rows that `work(survey, zone)` makes of the log's chunks. Not for users."""
+        """Map the log's chunks to rows with the function that `work(survey, zone)` returns. Not for users."""
         return self._map(work(self.survey, self._zone), self.survey.chunks, schema)
 
     @staticmethod
@@ -193,7 +193,7 @@ class KafkaRequestLog:
         pieces: Sequence[Chunk],
         schema: StructType | str,
     ) -> DataFrame:
-        """Run `work` over the chunks' numbers, distributed so that all tasks have about as much to read."""
+        """Run `work` over the numbers of the chunks, in tasks that each have about the same amount to read."""
         tasks = self._tasks(pieces)
         chunks_of_task: list[list[int]] = [[] for _ in range(tasks)]
         load = [0] * tasks
@@ -214,7 +214,7 @@ class KafkaRequestLog:
 
 @dataclass(frozen=True)
 class _ChunkWork:
-    """Runs `work` on the numbers of a task's chunks, from the number of the task."""
+    """Function for `mapInArrow`: runs `work` on the numbers of a task's chunks. Its input is the number of the task."""
 
     work: Work
     chunks_of_task: list[list[int]]
@@ -234,7 +234,7 @@ class _ChunkWork:
 
 
 def topics_of(chunk: Chunk) -> dict[str, str]:
-    """Return the names of topic ids, from a piece of a log."""
+    """Return topic names by topic id, from the responses in a chunk of a log."""
     return {row[3]: row[4] for row in _survey_chunk(0, chunk) if row[3] is not None and row[4] is not None}
 
 

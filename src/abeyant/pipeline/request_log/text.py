@@ -1,4 +1,4 @@
-"""The lines of Kafka 2.7 and older: the same facts as the later JSON, printed by Java's `toString`.
+"""Parse the lines of Kafka 2.7 and older: the same fields as the later JSON, printed by Java's `toString`.
 
     1.0 to 2.7    Completed request:RequestHeader(apiKey=FETCH, apiVersion=11, clientId=c, correlationId=0) --
                   {replica_id=-1,max_wait_time=500,...},response:{...} from connection ...;totalTime:545.2,
@@ -7,12 +7,12 @@
     0.9 to 0.11   Completed request:{api_key=11,api_version=0,correlation_id=2,client_id=c} -- {...} from connection
                   ...; whole milliseconds until 0.10; no response, no throttleTime until 0.10, no listener until 0.10.1
     0.8 to 0.10   Completed request:Name: FetchRequest; Version: 0; CorrelationId: 0; ClientId: c; ReplicaId: -1;
-                  MaxWait: 100 ms; MinBytes: 1 bytes from client /127.0.0.1:56898;totalTime:12,... (the controller's
-                  without spaces, and with its id and epoch before CorrelationId)
+                  MaxWait: 100 ms; MinBytes: 1 bytes from client /127.0.0.1:56898;totalTime:12,... (a controller's
+                  requests have no spaces, and the controller's id and epoch before CorrelationId)
 
-Bodies are turned into the shape that the JSON has. Nothing is quoted in them, so a value with a comma or a bracket
-may not be readable: then the body is dropped and the rest of the line is kept. At DEBUG a
-PRODUCE has no partitions, and before 0.11 neither has a FETCH; otherwise the levels do not differ.
+Bodies are converted to the shape of the JSON. Their values are not quoted, so a value with a comma or a bracket may be
+unreadable: then the body is dropped and the rest of the line is kept. At DEBUG a PRODUCE has no partitions, and before
+0.11 a FETCH has none either; otherwise lines at DEBUG and TRACE do not differ.
 Source: `RequestChannel.updateRequestMetrics` of each version, `describe` of its Scala requests, `Struct.toString`.
 """
 
@@ -79,7 +79,7 @@ _DEEPEST: Final = 64
 
 
 def is_text(text: str, at: int) -> bool:
-    """Return whether the request at index `at` is in an old form."""
+    """Return whether the request at index `at` is in a form of Kafka 2.7 or older."""
     return _form(text, at) is not None
 
 
@@ -98,7 +98,7 @@ def text_request(text: str, at: int) -> dict[str, Any]:
     if tail is None:
         raise ValueError("the line ends before its times")
     if form is _HEADER and tail["listener"] is None:  # the last time may have been cut as well
-        raise ValueError("the line ends behind its times")
+        raise ValueError("the line ends directly after its times: it may be cut off")
     api, client = header["api"], header["client"]
     body = text[header.end() : tail.start()]
     request: dict[str, Any] | None
@@ -130,7 +130,7 @@ def text_request(text: str, at: int) -> dict[str, Any]:
 
 
 def _scala_body(api: str, text: str) -> dict[str, Any]:
-    """Return the fields that a Scala request describes, and at TRACE its partitions."""
+    """Return the fields in a Scala request's description; at TRACE it also has the partitions."""
     fields = {name: int(value) for name, value in _SCALA_FIELD.findall(text)}
     body: dict[str, Any] = {new: fields[old] for old, new in _SCALA_FIELDS.items() if old in fields}
     if api == "PRODUCE":
@@ -161,7 +161,7 @@ def _bodies(text: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
 
 
 def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
-    """Read one value: a structure, a list, or plain text; return it and where it ends."""
+    """Read one value: a structure, a list, or plain text; return the value and the index of its end."""
     if depth > _DEEPEST:
         raise ValueError("nested too deeply")
     if text.startswith("{", at):
@@ -170,7 +170,7 @@ def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
         while not text.startswith("}", at):
             name = _NAME.match(text, at)
             if name is None:
-                raise ValueError(f"no name: at character {at}")
+                raise ValueError(f"no field name at character {at}")
             fields[_camel(name[1])], at = _value(text, name.end(), depth + 1)
             at = _past_comma(text, at, "}")
         return fields, at + 1
@@ -194,7 +194,7 @@ def _past_comma(text: str, at: int, end: str) -> int:
 
 
 def _plain(text: str, at: int) -> tuple[Any, int]:
-    """Read text up to the comma or bracket that ends it; a buffer prints brackets of its own, in pairs."""
+    """Read text up to the comma or bracket that ends it. Pairs of brackets are part of the text: buffers print them."""
     start, inside = at, 0
     if simple := _SIMPLE.match(text, at):
         at = simple.end()
@@ -221,7 +221,7 @@ def _camel(name: str) -> str:
 
 
 def _as_it_is(request: dict[str, Any], response: dict[str, Any]) -> None:
-    """Do nothing: in the fields that are read, these bodies are like the JSON."""
+    """Do nothing: the fields that are read already match the JSON."""
 
 
 def _adapt_produce(request: dict[str, Any], response: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The time zone that a log's times are in, by its name."""
+"""Find the time zone of a log's timestamps by its name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["time_zone"]
 
 
 def time_zone(name: str) -> ZoneInfo:
-    """Return the zone of this name in the IANA's list, such as Europe/Berlin; AbeyantError where there is none."""
+    """Return the time zone with an IANA name, such as Europe/Berlin; raise AbeyantError for an unknown name."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:

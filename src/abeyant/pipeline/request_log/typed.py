@@ -1,8 +1,8 @@
-"""The common lines of a request log, decoded by msgspec into typed structures, several times as fast as `LineParser`.
+"""Decode the common lines of a request log to typed structures with msgspec, several times as fast as `LineParser`.
 
 A line that is not exactly of a common form is refused here without a reason: `LineParser` then reads it, or says what
 is wrong. So these types may be stricter than `LineParser`, but never laxer. They name only the fields that an operation
-needs; of the others msgspec checks the syntax.
+needs; msgspec checks only the syntax of the other fields.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class _ProduceLine(_Line, rename="camel", gc=False, kw_only=True):
 
 
 class TypedParser:
-    """Parse the common lines of one log; `topics` gives the names of topic ids."""
+    """Parser for the common lines of one log; `topics` maps topic ids to names."""
 
     def __init__(self, timezone: tzinfo, topics: Mapping[str, str]) -> None:
         self._clock = LineClock(timezone)
@@ -205,12 +205,12 @@ class TypedParser:
         return _read(decoded_line, sent_us, operation)
 
     def request(self, line: bytes) -> ApiRequest | None:
-        """Return a line's request as `LineParser` does, with its bodies; None if that has to parse the line."""
+        """Return a line's request as `LineParser` does, with its bodies; None if `LineParser` has to parse the line."""
         common = self._common(line)
         return None if common is None else self._request(*common)
 
     def _common(self, line: bytes) -> tuple[bytes, int] | None:
-        """Return the JSON of a line of a common form, and when the line was written."""
+        """Return the JSON of a line of a common form, and its timestamp in us; None for a line of another form."""
         digits_at, middle_at = len(self._before), len(self._before) + 3
         if (  # it differs from the line before in its milliseconds and its JSON alone, as most do
             line.startswith(self._middle, middle_at)
@@ -275,7 +275,10 @@ class TypedParser:
         return True
 
     def _sent(self, head: bytes) -> int | None:
-        """Return the time of a line's head; lines mostly differ from the one before in their milliseconds alone."""
+        """Return the time in the text before a request, in us; None if it is of no common form.
+
+        If only the milliseconds differ from the line before, as in most lines, the rest is not parsed again.
+        """
         cut = len(self._before)
         digits = head[cut : cut + 3]
         if head.startswith(self._before) and head[cut + 3 :] == self._after and digits.isdigit():

@@ -5,8 +5,8 @@ r"""Unwrap lines of the request log from what container runtimes, journald and l
     {"@timestamp":"2024-05-01T12:00:00.123Z","requestHeader":{...},"totalTimeMs":4.67, ...}   (flattened)
 
 A JSON object is recognised by what it holds, not by the product that wrote it: a member that is a request's line, or
-the members of a request. Its own time counts where the line inside has none. Prefixes (CRI, syslog, kubectl) need no
-unwrapping: the time next to the request counts (`line_time`). Independent of Spark and files.
+the members of a request. The object's own time counts if the line inside has no time. Prefixes (CRI, syslog, kubectl)
+need no unwrapping: the time next to the request counts (`line_time`). Independent of Spark and files.
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ class Unwrapped(NamedTuple):
     """A line of the request log without what was around it."""
 
     text: str
-    """The line, "" where the document is the request itself."""
+    """The line; "" if the document is itself the request."""
     around: str
-    """The times that stood around it, the outermost first, as text that `LineClock` reads."""
+    """The times in the text around the line, the outermost first, as `LineClock` reads them."""
     body: Mapping[str, Any] | None
-    """The request, where the document is the request itself."""
+    """The request, if the document is itself the request; else None."""
     documents: tuple[Mapping[str, Any], ...] = ()
-    """The JSON documents around it, the outermost first; with a `body` its own is the last."""
+    """The JSON documents around the line, the outermost first. With a `body`, the last is the body's own document."""
 
 
 class Around(NamedTuple):
@@ -86,11 +86,11 @@ class Around(NamedTuple):
 
     broker: str | None
     time: str
-    """Text of the time, "" if it has none."""
+    """Text of the time; "" if the document has none."""
 
 
 def around_of(head: bytes) -> Around:
-    """Return broker and time from the head of a document: the text up to an object in it. O(len(head))."""
+    """Return broker and time from the head of a document: its text up to an inner object. O(len(head))."""
     closing: list[str] = []
     for match in _STRUCTURE.finditer(head):
         if match[1]:
@@ -115,14 +115,14 @@ def may_be_request(line: bytes) -> bool:
 
 
 def unwrap(text: str) -> Unwrapped:
-    """Return the line of the request log that a line holds: itself where nothing is around it. O(len(text))."""
+    """Return the request log's line inside `text`; `text` itself if there is nothing around the line. O(len(text))."""
     return _unwrap(text, "", ())
 
 
 def each_request(line: bytes) -> list[bytes]:
-    """Return a line for each request of a line that holds several, else the line itself. O(len(line)).
+    """Split a line that holds several requests into a line for each request; else return [line]. O(len(line)).
 
-    These are events of a document, or documents after one another, or lines that ran together without a line break.
+    The requests may be events of a JSON document, consecutive documents, or lines that ran together without line break.
     """
     if line.count(MARKER) + line.count(_QUOTED_HEADER) < 2:
         return [line]
@@ -142,7 +142,7 @@ def each_request(line: bytes) -> list[bytes]:
 
 
 def _document(text: str, begin: int) -> tuple[dict[str, Any], int] | None:
-    """Return the JSON object that begins there, and where it ends; None where there is none."""
+    """Return the JSON object that begins at index `begin`, and the index of its end; None if no object begins there."""
     try:
         document, end = _DECODER.raw_decode(text, begin)
     except (ValueError, RecursionError):
@@ -179,7 +179,7 @@ def _unwrap(text: str, around: str, documents: tuple[Mapping[str, Any], ...]) ->
 def document_broker(document: Mapping[str, Any]) -> str | None:
     """Return the broker that a document names outside the request's bodies: `broker-1` by its id, a pod, a host.
 
-    If it names none, return the broker named on the path to its only request, in a list of one event.
+    If it names none and has a single request, return the broker named in the inner documents around that request.
     """
     if (broker := _own_broker(document)) is not None:
         return broker
@@ -209,10 +209,11 @@ def _members(document: Mapping[str, Any], before: str, depth: int) -> Iterator[t
 def _held(
     document: Mapping[str, Any], around: str, depth: int, *, named: bool = False
 ) -> list[tuple[str | Mapping[str, Any], str]]:
-    """Return the requests in a document, each with the times on the way to it: a text, or an object with its members.
+    """Return (request, times) for each request in a document. A request is a text, or an object with its members.
 
-    Only a list holds several: if two members hold a request it is the same one, and the longer text counts. With
-    `named`, the broker that a document names precedes the times, as kubectl writes a pod.
+    The times are those of the documents around the request. Only a list holds several requests: two members that hold
+    a request hold the same request, and the object or else the longer text is taken. With `named`, the broker that a
+    document names stands before the times, in the form in which kubectl writes a pod.
     """
     times = f"{around} {_time(document)}"
     if named and (broker := _own_broker(document)) is not None:
@@ -258,7 +259,7 @@ def _rank(requests: list[tuple[str | Mapping[str, Any], str]]) -> tuple[int, boo
 
 
 def _of_numbers(value: list[Any]) -> str | None:
-    """Return the text of a list of bytes that holds a request: journald's form of text with colour codes."""
+    """Return the text of a list of byte values, as journald writes text with colour codes; None without a request."""
     if len(value) <= len(MARKER) or not all(isinstance(number, int) for number in value):
         return None
     try:
@@ -269,7 +270,7 @@ def _of_numbers(value: list[Any]) -> str | None:
 
 
 def _nested(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document whose names have dots ("requestHeader.clientId") as documents in documents."""
+    """Return a document whose names have dots ("requestHeader.clientId") as nested documents."""
     nested: dict[str, Any] = {}
     for name, value in document.items():
         *folders, last = name.split(".")
@@ -285,7 +286,7 @@ def _nested(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _time(document: Mapping[str, Any]) -> str:
-    """Return a document's own time as text in ISO 8601, "" where it has none that is known."""
+    """Return a document's own time as text in ISO 8601; "" if no member with a known name has a time."""
     for name in _TIMES:
         value = document.get(name)
         if isinstance(value, list) and len(value) == 1:  # Elasticsearch's fields
@@ -307,7 +308,10 @@ def _time(document: Mapping[str, Any]) -> str:
 
 
 def _microseconds(value: float, count: int | None) -> int:
-    """Return a time since 1970, in seconds, milliseconds, microseconds or nanoseconds by its size."""
+    """Convert a time since 1970 to microseconds. Its size shows whether it is in s, ms, us or ns.
+
+    `count` is the exact value if it is an integer.
+    """
     for limit, per_second in ((1e11, 1), (1e14, 1000), (1e17, 1_000_000)):
         if abs(value) < limit:
             return count * (1_000_000 // per_second) if count is not None else round(value * (1_000_000 // per_second))

@@ -1,1 +1,1 @@
-"""Resolve operations with Spark: whole `tables`, `streams`, and `either`, which takes both."""
+"""Resolve operations with Spark: `tables` takes whole tables, `streams` streams, and `either` both."""

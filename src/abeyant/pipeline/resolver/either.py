@@ -50,10 +50,10 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
     `any` of its watches are reached: the greatest progress of the key up to then is at least `required`. Otherwise it
     expires at the end of that time (laws O1-O4). With `deadline="exclusive"` progress exactly at the end is too late.
 
-    A table is a Spark DataFrame, or anything with an Arrow interface: pandas, Polars, DuckDB, pyarrow. The latter is
-    moved to the other table's session, or the active one; its times without a zone are in the session's zone.
+    A table is a Spark DataFrame, or anything with an Arrow interface: pandas, Polars, DuckDB, pyarrow. An Arrow table
+    is moved to the other table's session, or the active session; its times without a zone are in the session's zone.
 
-    For whole tables this is `abeyant.pipeline.resolver.tables.resolve`, for two streams it gives the outcomes of
+    For whole tables this calls `abeyant.pipeline.resolver.tables.resolve`, for two streams it returns the outcomes of
     `abeyant.pipeline.resolve_stream`. Both take `deadline`, `count`, `combine`, `holds`, `serves`, `within`, `calendar`
     and `details`; see there. Tables also take `unique_ids` and `sample`, streams `lateness`, `time`, `tick`,
     `end_of_input`, `forget_after` and `shards`. Rejected rows of streams are counted (`batch_counts`) and not kept: use
@@ -61,16 +61,16 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
 
     The command `abeyant resolve` does the same for tables in files, `abeyant stream` for streams.
 
-    `RejectedRowsWarning` names the reason when all rows of a table are rejected, or at least 95 % of 20 or more that
-    have all values. Another warning names a key of each table when ten operations or more have no key in common with
-    the events. Both need rows that can be checked without a Spark job: tables with an Arrow interface, and DataFrames
-    made of rows of this process. For other DataFrames, count `rejected_operations(operations)`.
+    `RejectedRowsWarning` names the reason when all rows of a table are rejected, or at least 95 % of 20 or more rows
+    that have all values. Another warning names a key of each table when ten operations or more have no key in common
+    with the events. Both warnings need rows that can be checked without a Spark job: tables with an Arrow interface,
+    and DataFrames made of rows of this process. For other DataFrames, count `rejected_operations(operations)`.
 
     In a notebook, after the first call for whole tables, cells show Spark's progress: see `notebook_progress`.
 
     Raises `AbeyantError` for one table with one stream, and if there is no session; `SchemaError` for a table without
     the columns needed, and if every row has the same unreadable `timeout` or `extend`; ValueError for a wrong value;
-    TypeError for an argument that is not a table, and for an option of streams with tables or the reverse.
+    TypeError for an argument that is not a table, for an option of streams with tables, or of tables with streams.
 
     Examples:
         >>> order = "'order-1' op_id, 'paid/1' key, TIMESTAMP '2026-11-26 09:00' start, 900000 timeout_ms"
@@ -94,7 +94,7 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
         table, stream = ("operations", "events") if events.isStreaming else ("events", "operations")
         raise AbeyantError(
             f"{stream} is a stream and {table} is not: read both with spark.readStream, or both with spark.read "
-            "(a stream reads a table that is there whole, too, with trigger(availableNow=True))"
+            "(a stream can read a complete table, too, with trigger(availableNow=True))"
         )
     watch_cells(spark)
     return tables.resolve(operations, events, **arguments)

@@ -46,7 +46,7 @@ _HEAD: Final = 1_000
 def session_of(tables: Iterable[Given]) -> SparkSession:
     """Return the session of the first DataFrame among the tables, else the active session.
 
-    Raises `AbeyantError` if there is none.
+    Raises `AbeyantError` if no session is active.
     """
     for table in tables:
         if isinstance(table, DataFrame):
@@ -63,14 +63,14 @@ def session_of(tables: Iterable[Given]) -> SparkSession:
 def as_dataframe(
     table: Given, name: Name, spark: SparkSession, *, whole: bool = False, checked: KnownRows | None = None
 ) -> DataFrame:
-    """Return the table `operations` or `events` as a DataFrame: the columns that we need, or all if `whole`.
+    """Return the table `operations` or `events` as a DataFrame: the columns that we need, or all columns if `whole`.
 
     A DataFrame is returned unchanged. In other tables, missing columns get their defaults (`abeyant.tables.defaults`),
     times without a time zone are in the session's zone, as everywhere in Spark, and integers, text and times may have
-    any width. With `checked`, add the rows to it if no job is needed to read them (tables with an Arrow interface, and
-    DataFrames whose plan holds the rows), and warn if nearly all are rejected. Raises TypeError for an argument that is
-    not a table, `SchemaError` for a table without the columns needed, for values that do not fit their column, and,
-    with `checked`, for a constant duration that cannot be read.
+    any width. If rows can be read without a job (tables with an Arrow interface, and DataFrames whose plan holds the
+    rows), add them to `checked`, which warns if nearly all are rejected. Raises TypeError for an argument that is not a
+    table, `SchemaError` for a table without the columns needed, for values that do not fit their column, and, with
+    `checked`, for a duration that is the same unreadable text in every row.
     """
     if isinstance(table, DataFrame):
         if checked is not None:
@@ -193,7 +193,7 @@ def _kinds(rows: pa.Schema, name: Name) -> Mapping[str, pa.DataType]:
 
 
 def _fitting(column: pa.ChunkedArray, kind: pa.DataType | None, zone: str, label: str) -> pa.ChunkedArray:
-    """Return the column in a type that Spark accepts: in `kind` if it is one of our columns."""
+    """Return the column in a type that Spark accepts: in `kind`, or if that is None, in a type close to its own."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_timestamp(column.type):
@@ -206,14 +206,14 @@ def _fitting(column: pa.ChunkedArray, kind: pa.DataType | None, zone: str, label
     try:
         return column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        raise SchemaError(f"{label} is {column.type}, and cannot be made {kind}: {error}") from error
+        raise SchemaError(f"{label} is {column.type}, and cannot be converted to {kind}: {error}") from error
 
 
 def _in_zone(column: pa.ChunkedArray, zone: str, label: str) -> pa.ChunkedArray:
     """Return times without a zone as instants, taken to be in Spark's `zone`, by the rules of Spark.
 
-    A local time that occurs twice, when clocks go back, is the first of the two. A local time that clocks skip is moved
-    later by as much as they are put forward.
+    A local time that occurs twice, when clocks go back, is the first of the two instants. A local time that clocks skip
+    is moved later by as much as the clocks are put forward.
     """
     zone_name, offset = "UTC" if zone in _UTC else zone, _OFFSET.fullmatch(zone)
     if offset is not None:
@@ -223,7 +223,7 @@ def _in_zone(column: pa.ChunkedArray, zone: str, label: str) -> pa.ChunkedArray:
         after = pc.assume_timezone(column, zone_name, ambiguous="earliest", nonexistent="latest")
     except pa.ArrowInvalid as error:
         raise SchemaError(
-            f"{label} has times without a zone, and the session's, {zone}, is one that only Spark knows: set "
+            f"{label} has times without a zone, and the session's zone, {zone}, is known only to Spark: set "
             "spark.sql.session.timeZone to a name such as America/Los_Angeles"
         ) from error
     exists = pc.equal(before, after)

@@ -24,11 +24,11 @@ _OF_STREAMS: Final = {"outcomes": OUTCOMES, "aside": REJECTED_ROWS}
 
 
 def read_result(spark: SparkSession, out: str | Path, table: str = "outcomes") -> DataFrame:
-    """Return a table of a result, at a path or a URI: the `--out` of a command, or the `out` of a `ParquetSink`.
+    """Return a table of the result at `out`, a path or URI: the `--out` of a command, or the `out` of a `ParquetSink`.
 
-    Where directories cannot be renamed, only files that manifests name are read. Manifests are listed at the call, by
-    one job however many there are: batches that a stream writes later are not in the table. A stream's table has a
-    column `batch`. Raises `AbeyantError` where there is no result, or no such table in it.
+    Where directories cannot be renamed, only files that manifests name are read. One job lists all manifests at the
+    time of the call: batches that a stream writes later are not in the table. A stream's table has a column `batch`.
+    Raises `AbeyantError` if there is no result, or no such table in it.
     """
     root = literal(str(out)).rstrip("/")
     marker = next((texts for place in places_of(f"{root}/{MARKER}") if (texts := _texts(spark, place))), [])
@@ -47,7 +47,7 @@ def read_result(spark: SparkSession, out: str | Path, table: str = "outcomes") -
     try:
         return spark.read.parquet(f"{root}/{table}")
     except AnalysisException as error:
-        raise AbeyantError(f"{out} is no finished result with a table {table!r}: name another directory") from error
+        raise AbeyantError(f"{out} is not a finished result with a table {table!r}: name another directory") from error
 
 
 def _of_batches(spark: SparkSession, root: str, table: str, files: list[str]) -> DataFrame:

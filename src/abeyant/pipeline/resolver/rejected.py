@@ -1,9 +1,9 @@
 """Rejected rows of whole tables and streams: the reasons, as SQL, and the format of the rows.
 
 A rejected row is never lost silently: it goes to a table of its own, with a `reason`. The texts of the reasons are
-those of `abeyant.tables`. Every reason is an SQL expression that Spark compiles with the rest of the query. (Spark does
-not compile a lambda over the watches, which would slow the whole table down: hence the sorted arrays, where a null
-comes first.)
+the same as in `abeyant.tables`. Every reason is an SQL expression that Spark compiles with the rest of the query.
+(Spark does not compile lambdas, and one over the watches would slow down the whole table. So arrays are sorted instead:
+a null then comes first.)
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def deadline_us(columns: Sequence[str]) -> str:
 
 
 def operation_reason(schema: StructType, conditions: Sequence[str] = ALL_CONDITIONS) -> str:
-    """Return the SQL expression of an operation's reason, null if valid; `schema` is that of `operations_schema`."""
+    """Return SQL for the reason to reject an operation, null if valid; `schema` comes from `operations_schema`."""
     names = schema.fieldNames()
     how_long = next(name for name in HOW_LONG if name in names)
     roles = "role" in schema["watches"].dataType.simpleString()
@@ -95,10 +95,10 @@ def _text(words: str) -> str:
 
 
 OPERATION_REASON: Final = operation_reason(OPERATIONS, CONDITIONS)
-"""SQL expression of the reason why a stream without options rejects an operation; null for a valid one."""
+"""SQL expression of the reason why a stream without options rejects an operation; null for a valid operation."""
 
 EVENT_REASON: Final = _first_of(EVENT_REASONS, [f"{name} IS NULL" for name in EVENTS.fieldNames()])
-"""SQL expression of the reason why an event is rejected; null for a valid one."""
+"""SQL expression of the reason why an event is rejected; null for a valid event."""
 
 LATE: Final = "late: "
 """Prefix of the reasons of late rows in a stream."""

@@ -1,7 +1,7 @@
 """Resolve operations with options in Spark's Python workers, by the code of `abeyant.tables`.
 
-So outcomes are equal to those of `abeyant.tables.resolve` if one worker has the operations together with all events of
-the keys that they watch. Whole tables and streams share this module.
+So outcomes are equal to those of `abeyant.tables.resolve` if a worker has all events of the keys that its operations
+watch. Whole tables and streams share this module.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ __all__ = ["HashedWatches", "has_own_rules", "outcomes_of_rows", "read_batch"]
 
 
 def has_own_rules(operations: StructType, rules: Rules) -> bool:
-    """Return whether an option or a column needs `abeyant.tables`. The condition `then` needs it too, unseen here.
+    """Return whether an option or a column needs `abeyant.tables`.
 
-    `operations` is the schema of the columns that are read (`operations_schema`).
+    `operations` is the schema of the columns that are read (`operations_schema`). So the condition `then`, which needs
+    `abeyant.tables` too, is not noticed here.
     """
     return not rules.plain or operations.simpleString() != OPERATIONS.simpleString()
 
@@ -57,10 +58,10 @@ class HashedWatches:
         return places.copy(), identities.copy()
 
     def homes(self, rows: int) -> Integers:
-        """Return each operation's home: the place of its first watch, of one that completes it if there is any.
+        """Return each operation's home: the hash that decides to which worker it goes, with all events of its keys.
 
-        The events of all its keys are brought there. With `serves`, all operations that one event may serve have one
-        home.
+        It is the place of the operation's first `complete` watch, or else of another watch. So if an event serves one
+        operation, all operations that it may serve have the same home.
         """
         homes = np.empty(rows, np.int64)
         for operation, places in reversed(self._by_role):

@@ -1,6 +1,6 @@
-"""Write a result that appears whole or not at all: into a hidden directory beside it, which is then renamed.
+"""Write a result that appears whole or not at all: write a hidden directory beside its place, then rename that.
 
-A killed run leaves at most that hidden directory, which the next run removes.
+A killed run leaves at most the hidden directory, which the next run removes.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _LOCK: Final = ".lock"
 def check_target(out: Path, *, overwrite: bool) -> None:
     """Raise `AbeyantError` unless a result may be put at `out`.
 
-    Only a directory that holds a result of ours is replaced, only with `overwrite`, and not while another process
-    writes there.
+    With `overwrite`, a directory may be replaced if it holds a result of abeyant, and no other process writes there.
+    Without, `out` must be missing or an empty directory.
     """
     check_free(result_lease(out), out)
     if out.is_symlink() or out.exists():
@@ -56,7 +56,7 @@ def check_target(out: Path, *, overwrite: bool) -> None:
         if out.is_dir():
             check_former(out, os.listdir(out), MARKER, "name another place, or remove it and run this again")
         if not is_result(out):
-            raise AbeyantError(f"{out} exists and is not a result of abeyant: it is left alone")
+            raise AbeyantError(f"{out} exists and is not a result of abeyant: it is left alone; name another place")
         if not overwrite:
             raise AbeyantError(f"{out} already holds a result; use --overwrite to replace it")
         _check_not_working_directory(out)
@@ -69,9 +69,9 @@ def check_target(out: Path, *, overwrite: bool) -> None:
 
 
 def _check_not_working_directory(out: Path) -> None:
-    """Raise `AbeyantError` where a result would replace the working directory.
+    """Raise `AbeyantError` if a result would replace the working directory.
 
-    The user's shell would then be in a directory that no longer exists.
+    The user's shell would otherwise be left in a directory that no longer exists.
     """
     target = Path(os.path.realpath(out))
     working_directory = Path(os.path.realpath(os.curdir))
@@ -83,12 +83,12 @@ def _check_not_working_directory(out: Path) -> None:
 
 
 def is_result(directory: Path) -> bool:
-    """Return whether a directory holds a finished result of ours."""
+    """Return whether a directory holds a finished result of abeyant."""
     return directory.is_dir() and not directory.is_symlink() and read_marker(directory).get("tool") == _TOOL
 
 
 def read_marker(directory: Path) -> Mapping[str, Any]:
-    """Return the contents of a result's marker; empty if it is missing or unreadable."""
+    """Return the contents of a result's marker file; {} if it is missing or unreadable."""
     try:
         marker = json.loads((directory / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -97,12 +97,12 @@ def read_marker(directory: Path) -> Mapping[str, Any]:
 
 
 def title_entry(title: str | None) -> dict[str, str]:
-    """Return the marker's entry for the user's title of the report; empty if there is no title."""
+    """Return the marker's entry for the user's title of the report; {} without a title."""
     return {} if title is None else {"title": title}
 
 
 def write_marker(directory: Path, entries: Mapping[str, Any]) -> None:
-    """Write the marker that makes a directory a result of ours."""
+    """Write the marker file, which makes a directory a result of abeyant."""
     text = json.dumps({"tool": _TOOL} | dict(entries), indent=2, ensure_ascii=False)
     (directory / MARKER).write_text(text + "\n", encoding="utf-8")
 
@@ -111,7 +111,7 @@ def write_marker(directory: Path, entries: Mapping[str, Any]) -> None:
 def new_result(out: Path, *, overwrite: bool) -> Iterator[Path]:
     """Yield a directory to write into; when the block succeeds it becomes `out`, else it is removed.
 
-    Raises `AbeyantError` where `out` cannot be written, another process is writing it, or the disk is full.
+    Raises `AbeyantError` if `out` cannot be written, another process is writing it, or the disk is full.
     """
     out = Path(os.path.abspath(out))
     with leased(result_lease(out), out), _new_result(out, overwrite=overwrite) as staging:

@@ -1,4 +1,4 @@
-"""Write results to a directory that this machine and Spark's share: beside it, then renamed (`directory`)."""
+"""Write results to a directory that this machine shares with Spark's: write beside it, then rename (`directory`)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class LocalSink(Sink):
 
     @classmethod
     def takes(cls, place: str) -> bool:
-        """Return True: what no other sink takes is a path."""
+        """Return True: a place that no other sink takes is a local path."""
         return True
 
     def describe(self) -> Folder:
-        """Return the folder of a stream; raise `AbeyantError` where another process writes there."""
+        """Return the folder of a stream; raise `AbeyantError` if another process writes there."""
         check_free(stream_lease(self.place), self.place)
         return LocalFolder(self.place)
 
@@ -43,12 +43,12 @@ class LocalSink(Sink):
         check_target(self.place, overwrite=overwrite)
 
     def held(self, *, whole: bool) -> AbstractContextManager[None]:
-        """Hold the lease on a whole result, or on a stream's directory."""
+        """Return a context manager that holds the lease on a whole result (`whole`) or on a stream's directory."""
         return leased((result_lease if whole else stream_lease)(self.place), self.place)
 
     @contextmanager
     def table(self, spark: SparkSession | None, *, overwrite: bool) -> Iterator[ResultWriter]:
-        """Yield a writer of a result into a hidden directory, which is renamed at the end."""
+        """Yield a writer of a result. It writes into a hidden directory, which is renamed to `place` at the end."""
         with new_result(self.place, overwrite=overwrite) as staging:
             result = _Result(staging, self.place)
             yield result
@@ -72,7 +72,7 @@ class LocalFolder:
         self._root: Final = root
 
     def read(self, name: str) -> str | None:
-        """Return a file's text; None where there is none."""
+        """Return a file's text; None if there is no such file."""
         file = self._root / name
         try:
             return file.read_text(encoding="utf-8")
@@ -107,7 +107,7 @@ class LocalFolder:
 
 
 def check_shared(directory: Path) -> None:
-    """Raise `AbeyantError` unless this machine sees the files that Spark wrote."""
+    """Raise `AbeyantError` unless this machine sees the Parquet files that Spark wrote into `directory`."""
     if not any(directory.glob("*.parquet")):
         raise AbeyantError(
             f"Spark wrote {directory} on another machine: name a directory that Spark's machines share with this one"

@@ -15,10 +15,10 @@ from abeyant.former import is_former, written_before
 __all__ = ["BATCHES", "LEASES", "batch_manifest", "files_of", "manifest", "read_manifest"]
 
 BATCHES: Final = "batches"
-"""The folder of a stream's manifests, one a batch."""
+"""The folder of a stream's manifests, one for each batch."""
 
 LEASES: Final = "claims"
-"""The folder of the leases on a store (`leases`)."""
+"""The folder of the leases on a store (see `leases.store`)."""
 
 _TOOL: Final = "abeyant"
 
@@ -35,9 +35,9 @@ def manifest(entries: Mapping[str, Any], tables: Mapping[str, Mapping[str, int]]
 
 
 def read_manifest(text: str | None, place: object) -> dict[str, Any] | None:
-    """Parse the manifest at `place`; return None for a text that is truncated or not ours.
+    """Parse the manifest at `place`; return None for a text that is truncated or was not written by abeyant.
 
-    Raises `AbeyantError` for a manifest of the former program.
+    Raises `AbeyantError` for a manifest that was written under the program's former name.
     """
     try:
         contents = json.loads(text or "")

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 EXACT_UP_TO: Final = 100_000
-"""Maximum expired operations whose keys are looked up; of more, a random sample of at most this many."""
+"""Maximum number of expired operations whose keys are looked up. Of more, a random sample is looked up."""
 
 SAMPLED: Final = ["instance", "op_id"]
 """The columns of the sample."""
@@ -45,15 +45,15 @@ class OutcomeCounts:
     """The counts and the sample of one pass over outcomes."""
 
     waits: pa.Table
-    """(kind, outcome, bin, most_ms, operations): counts, and the longest wait of each bin; `kind` '' for null."""
+    """Counts (kind, outcome, bin, most_ms, operations) with the longest wait of each bin; a null `kind` is ''."""
     sample: pa.Table | None = None
-    """(instance, op_id) of expired operations: all, or a sample of `EXACT_UP_TO` at most. None if none was drawn."""
+    """Ids (instance, op_id) of all expired operations, or of at most `EXACT_UP_TO`; None if no sample was drawn."""
     pending: int = 0
-    """Operations that never end: their countdown is paused for ever. `waits` has none of them."""
+    """Number of operations that never end, as their countdown is paused for ever; `waits` does not count them."""
     late: int = 0
     """Number of expired operations with a deadline after the newest event."""
     newest: int | None = None
-    """The time of the newest event in microseconds since 1970; None if it was not requested, or none expired."""
+    """The time of the newest event in microseconds since 1970; None if it was not requested, or nothing expired."""
 
     @property
     def expired(self) -> int:
@@ -72,16 +72,16 @@ class OutcomeCounts:
 
 
 class Sample:
-    """A uniform random sample of the operations added, of at most `EXACT_UP_TO`."""
+    """A uniform random sample of the operations that were added; it has at most `EXACT_UP_TO` operations."""
 
     def __init__(self) -> None:
         self.one_in = 1
-        """The sampling rate: one in `one_in` is kept."""
+        """The sampling rate: one operation in `one_in` is kept."""
         self._random = np.random.default_rng(0)
         self._kept = pa.table({name: pa.array([], pa.string()) for name in SAMPLED})
 
     def add(self, some: pa.Table) -> None:
-        """Add rows (instance, op_id): draw one in `one_in` of them."""
+        """Draw one row in `one_in` of these rows (instance, op_id), and add the drawn rows."""
         self.add_drawn(some.filter(pa.array(self._random.random(some.num_rows) * self.one_in < 1)))
 
     def sample_at_most(self, rows: int) -> int:
@@ -91,7 +91,7 @@ class Sample:
         return self.one_in
 
     def add_drawn(self, drawn: pa.Table) -> None:
-        """Add rows that the caller has drawn, one in `one_in`."""
+        """Add rows that the caller has drawn itself, with the rate of one in `one_in`."""
         self._kept = pa.concat_tables([self._kept, drawn.cast(self._kept.schema)])
         while self._kept.num_rows > EXACT_UP_TO:
             self._halve()
@@ -107,7 +107,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Counted:
-    """The counts and the sample, while outcomes are read."""
+    """Running counts and the running sample, while outcomes are read."""
 
     waits: Waits = field(default_factory=Waits)
     sample: Sample = field(default_factory=Sample)
@@ -118,9 +118,9 @@ class Counted:
 
 
 def count_outcomes(files: Iterable[Path], newest_event: Callable[[], int | None] | None = None) -> OutcomeCounts:
-    """Count outcomes by kind, outcome and length of wait, in bins of 0.5 %, and draw a sample of those that expired.
+    """Count outcomes by kind, outcome and length of wait, in bins of 0.5 %, and sample the expired operations.
 
-    If an operation expired, `newest_event` is called once, for the newest event's time in microseconds since 1970.
+    If an operation expired, calls `newest_event` once for the newest event's time, in microseconds since 1970.
     """
     counts, late = Counted(), 0
     newest: int | None = None
@@ -145,21 +145,21 @@ def count_outcomes(files: Iterable[Path], newest_event: Callable[[], int | None]
 def still_open(ended: OutcomeCounts) -> str:
     """Return a sentence on expired operations with a deadline after the newest event; '' if there are none.
 
-    They are expired by definition, because the tables are taken as complete; later events may still complete them.
+    Such operations expired by definition, as the tables are assumed to be complete; later events may complete them.
     """
     if ended.newest is None or not ended.late:
         return ""
     time = str(np.datetime64(ended.newest // 1_000_000, "s")).replace("T", " ")  # of any year
     return (
         f"{ended.late:,} of the {ended.expired:,} expired have a deadline after the newest event ({time} UTC): "
-        "still open, if the table of events ends there"
+        "they may still be open, if the table of events ends there"
     )
 
 
 def keys_of(ended: OutcomeCounts, operations: pa.Table) -> pa.Table:
     """Return the keys on which most operations expired: (instance, key, expired, one_in), at most `MOST_KEYS`.
 
-    `operations` (instance, op_id, the list `key`) has all of the sample, and may have others. O(its rows), in Python.
+    `operations` (instance, op_id, the list `key`) has at least the sampled operations. O(rows of it), in Python.
     """
     sample = Sample().table() if ended.sample is None else ended.sample
     one_in = ended.expired / max(sample.num_rows, 1)

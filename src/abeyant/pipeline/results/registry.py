@@ -1,4 +1,4 @@
-"""Choose the sink of a place. To add a kind of sink, write a module beside these, and add its class to `SINKS`."""
+"""Choose the sink for a path or URI. To add a kind, write a module in this folder and add its class to `SINKS`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from abeyant.pipeline.results.stored import StoreSink
 __all__ = ["SINKS", "sink_of"]
 
 SINKS: Final[tuple[type[Sink], ...]] = (StoreSink, LocalSink)
-"""All kinds of sinks. The first whose `takes` accepts a place is used for it."""
+"""All kinds of sinks. The first kind whose `takes` accepts a place is used for that place."""
 
 
 def sink_of(place: str | os.PathLike[str]) -> Sink:

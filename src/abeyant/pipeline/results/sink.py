@@ -1,4 +1,4 @@
-"""The protocol of sinks, to which a command writes its result: whole by `table`, or batch by batch by `stream`."""
+"""The protocol of sinks, to which a command writes its result: as a whole (`table`) or batch by batch (`stream`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Out = Path | str
 
 
 class ResultWriter(Protocol):
-    """Writer of a result that is not yet complete."""
+    """Writer of a result: tables, a page and a marker. The result appears when it is complete."""
 
     @property
     def folder(self) -> Path:
@@ -34,17 +34,17 @@ class ResultWriter(Protocol):
         """Copy small tables that Spark wrote into `folder`."""
 
     def files(self, name: str) -> Iterator[Path]:
-        """Yield the files of a table that Spark wrote, each to be read before the next."""
+        """Yield the files of a table that Spark wrote. Read each file before the next is requested."""
 
     def rows(self, name: str) -> int:
         """Return the number of rows of a table that Spark wrote."""
 
 
 class Folder(Protocol):
-    """The folder of a stream's result, for small files; `Store` implements it, too."""
+    """The folder of a stream's result, for reading and writing small files. `Store` also implements it."""
 
     def read(self, name: str) -> str | None:
-        """Return a file's text; None where there is none."""
+        """Return a file's text; None if there is no such file."""
 
     def put(self, name: str, text: str) -> None:
         """Write a file, whole or not at all."""
@@ -62,7 +62,7 @@ class Sink(Protocol):
     place: Out
     """An absolute path, or a URI."""
     manifests: ClassVar[bool]
-    """Whether a stream's batches are committed by a manifest (else by a rename)."""
+    """Whether a manifest commits each batch of a stream; if not, a rename does."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -78,24 +78,24 @@ class Sink(Protocol):
     def describe(self) -> Folder | None:
         """Return the folder of a stream if it can be read without Spark, else None.
 
-        Raises `AbeyantError` where another process writes there.
+        Raises `AbeyantError` if another process writes there.
         """
 
     def check(self, *, overwrite: bool) -> None:
         """Raise `AbeyantError` if it is known without Spark that a result cannot be put there."""
 
     def held(self, *, whole: bool) -> AbstractContextManager[None]:
-        """Return a context that leases a whole result or a stream's folder, if that is possible without Spark."""
+        """Return a context manager that leases a whole result (`whole`) or a stream's folder. It may do nothing."""
         return nullcontext()
 
     def table(self, spark: SparkSession, *, overwrite: bool) -> AbstractContextManager[ResultWriter]:
-        """Return a context with the result to write; when the block succeeds it appears whole, else not at all.
+        """Return a context manager that yields a writer. When the block succeeds the result appears, else nothing does.
 
-        The block must write the marker into the folder. Raises `AbeyantError` where the result cannot be written.
+        The block must write the marker into the folder. Raises `AbeyantError` if the result cannot be written.
         """
 
     def stream(self, spark: SparkSession) -> AbstractContextManager[Folder]:
-        """Return a context with the folder of a stream, leased during the block."""
+        """Return a context manager that yields the folder of a stream and holds its lease during the block."""
 
     def outcomes(self, spark: SparkSession, first: int) -> Iterator[Path]:
-        """Yield the files of a stream's outcomes from batch `first` on, each to be read before the next."""
+        """Yield the files of a stream's outcomes from batch `first` on. Read each file before the next is requested."""

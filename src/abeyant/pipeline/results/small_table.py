@@ -1,4 +1,4 @@
-"""Write a table of this process into a result."""
+"""Write an Arrow table of this process into a result."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Write results to a store that Spark reaches, by URI, where directories may not be renamed.
 
-Tables are written below `out/run-ID`, a new name for each run; then the marker, which names that run and all its files,
-is written in one step, replacing an earlier one. Runs that the marker does not name were killed or replaced: a run
-removes their files once its own marker is written.
+Each run writes its tables below `out/run-ID`, with a new ID. Then it writes the marker, which names the run and all its
+files, in one step; this replaces an earlier marker. Runs that the marker does not name were killed or replaced. A run
+removes the files of such runs once its own marker is written.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class StoreSink(Sink):
 
     @contextmanager
     def table(self, spark: SparkSession, *, overwrite: bool) -> Iterator[ResultWriter]:
-        """Yield a writer of a result, into a folder of its own run. A marker, put at the end, names that folder."""
+        """Yield a writer of a result. It writes into a new folder, which the marker, written at the end, names."""
         from abeyant.pipeline.results.leases.store import StoreLease
         from abeyant.pipeline.spark.store import Store
 
@@ -77,7 +77,7 @@ class StoreSink(Sink):
 
     @contextmanager
     def stream(self, spark: SparkSession) -> Iterator[Folder]:
-        """Yield the folder of a stream, leased: a second query would write into the first one's checkpoint."""
+        """Yield the folder of a stream, and hold its lease: a second query would write into the same checkpoint."""
         from abeyant.pipeline.results.leases.queries import acquire_store, release_store
         from abeyant.pipeline.spark.store import Store
 
@@ -162,7 +162,7 @@ class _Result:
 
 
 def _check_stored(store: Store, *, overwrite: bool) -> None:
-    """Raise `AbeyantError` unless a result may be put there. As `directory.check_target`."""
+    """Raise `AbeyantError` unless a result may be put on the store, by the rules of `directory.check_target`."""
     names = store.names("")
     check_former(store.root, names, MARKER, "name another place, or remove it and run this again")
     if read_manifest(store.read(MARKER), store.uri(MARKER)) is not None:
@@ -171,7 +171,7 @@ def _check_stored(store: Store, *, overwrite: bool) -> None:
         return
     others = [name for name in names if name != LEASES and not name.startswith((f"{_RUN}-", "."))]
     if others:
-        raise AbeyantError(f"{store.root} exists and is not a result of abeyant: it is left alone")
+        raise AbeyantError(f"{store.root} exists and is not a result of abeyant: it is left alone; name another place")
 
 
 def _remove_runs(store: Store, *, keep: str | None) -> None:

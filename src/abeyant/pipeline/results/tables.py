@@ -30,9 +30,10 @@ def write_result(
     about: Mapping[str, Any],
     drawn: Iterable[str],
 ) -> ResultWriter:
-    """Write each table as Parquet below `out`, and the report that `write_report(folder, file)` makes from `drawn`.
+    """Write each table as Parquet below `out`, and the report that `write_report(folder, file)` makes of some.
 
-    `about` are further entries of the marker. Returns the result. Raises `AbeyantError` if `out` cannot be written.
+    `drawn` names the tables that the report shows. `about` are further entries of the marker. Returns the writer of the
+    result. Raises `AbeyantError` if `out` cannot be written.
     """
     steps, group = Steps(quiet=quiet), "abeyant-result"
     with sink_of(out).table(spark, overwrite=overwrite) as result:

@@ -12,9 +12,9 @@ import pyarrow as pa
 __all__ = ["BINS_PER_E", "COUNTED_BY", "MOST_KEYS", "Waits", "bins"]
 
 BINS_PER_E: Final = 200
-"""Bins in a factor of e: a bin's longest wait is at most 0.5 % longer than its shortest."""
+"""Number of bins per factor of e: a bin's longest wait is at most 0.5 % longer than its shortest."""
 MOST_KEYS: Final = 50
-"""Maximum number of keys reported, of those on which most operations expired."""
+"""Maximum number of keys that are reported: the keys on which most operations expired."""
 COUNTED_BY: Final = ["kind", "outcome", "bin"]
 
 _ADD_UP: Final = 32  # batches whose counts are kept before they are added up
@@ -29,10 +29,10 @@ class Waits:
     def __init__(self) -> None:
         self._parts: list[pd.DataFrame] = []
         self.pending = 0
-        """Number of operations that never end: their countdown is paused for ever. `table` has none of them."""
+        """Number of operations that never end, as their countdown is paused for ever; `table` does not count them."""
 
     def add(self, some: pd.DataFrame) -> None:
-        """Add the counts of one batch. Those without a `bin` are of operations that never end."""
+        """Add the counts of one batch. Rows without a `bin` count operations that never end."""
         is_pending = some["bin"].isna()
         if is_pending.any():
             self.pending += int(some.loc[is_pending, "operations"].sum())
@@ -43,7 +43,7 @@ class Waits:
             self._parts = [self._sum()]
 
     def table(self) -> pa.Table:
-        """Return all counts."""
+        """Return the counts of all batches, one row per kind, outcome and bin."""
         counts = self._sum() if self._parts else pd.DataFrame()
         return _WAITS.empty_table() if counts.empty else pa.Table.from_pandas(counts, _WAITS, preserve_index=False)
 
@@ -53,7 +53,7 @@ class Waits:
 
 
 def bins(batch: pa.RecordBatch) -> pd.DataFrame:
-    """Return the counts of one batch. O(n log n): one sort of integers that combine group and bin."""
+    """Count one batch by kind, outcome and bin. O(n log n): sorts one integer per row, which combines all three."""
     kind, kinds = _numbered(batch.column("kind"))
     outcome, outcomes = _numbered(batch.column("outcome"))
     waited = batch.column("waited_ms").to_numpy()
@@ -76,6 +76,6 @@ def bins(batch: pa.RecordBatch) -> pd.DataFrame:
 
 
 def _numbered(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:
-    """Return a number for each text, and the distinct texts by number; a null is ''."""
+    """Return a number for each text, and the distinct texts in the order of their numbers; a null counts as ''."""
     encoded = texts.fill_null("").dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""Tables of the session's catalogs, by name: `table:shop.orders`."""
+"""Read tables of the session's catalogs, given by name: `table:shop.orders`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PREFIX: Final = "table:"
 
 
 class CatalogTable(Source):
-    """A table or view; as a stream, a table of a format that Spark can stream, such as Delta Lake or Parquet."""
+    """A table or view of a catalog. As a stream, its format must be one that Spark can stream: Delta Lake, Parquet."""
 
     @classmethod
     def takes(cls, name: str, value: Input) -> bool:
@@ -26,5 +26,5 @@ class CatalogTable(Source):
         return spark.table(self.given.name.removeprefix(_PREFIX))
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """Return the existing rows and those that arrive, as operations or events."""
+        """Return the existing rows, and the rows that arrive later, as a stream of operations or events."""
         return self.given.of_columns(spark.readStream.table(self.given.name.removeprefix(_PREFIX)))

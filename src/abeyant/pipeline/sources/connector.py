@@ -1,7 +1,7 @@
 """Start Spark with its Kafka connector, which PySpark does not ship: from Maven Central, or from given jars.
 
-Spark's resolver (Ivy) fetches the connector of the installed version. If it finds none (a lagging mirror, a company's
-repository) and `mvn` is on the PATH, Maven copies the jars that connector.pom.xml lists, once.
+Spark's resolver (Ivy) fetches the connector for the installed version of Spark. If Ivy finds none (a lagging mirror, a
+company's repository) and `mvn` is on the PATH, Maven copies the jars that connector.pom.xml lists into a cache, once.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def coordinate() -> str:
 def start_with_connector(
     master: str, app_name: str, *, jars: str | None = None, config: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start Spark with the connector, or return the active session if that has it.
+    """Start Spark with the connector, or return the active session if it has the connector.
 
-    `jars` are jars (files or folders, separated by commas) or a Maven coordinate; default: fetched as the module's
-    docstring says. Raises `ConnectorError` if it cannot be found or fetched, and what `spark_session` raises.
+    `jars` are jars (files or folders, separated by commas) or a Maven coordinate; by default the connector is fetched
+    as the module's docstring says. Raises `ConnectorError` if it cannot be found or fetched, else as `spark_session`.
     """
     from abeyant.pipeline.spark.errors import lacks_packages
     from abeyant.pipeline.spark.session import spark_session
@@ -94,7 +94,7 @@ def _of(jars: list[Path]) -> dict[str, str]:
 
 
 def maven_jars() -> list[Path]:
-    """Return the connector's jars, copied by Maven unless cached. Raise `ConnectorError` if that fails."""
+    """Return the connector's jars; let Maven copy them unless cached. Raise `ConnectorError` if Maven fails."""
     import fcntl  # not on Windows
 
     folder = _folder()
@@ -122,7 +122,7 @@ def _copy(folder: Path) -> None:
 
 
 def _folder() -> Path:
-    """Return the cache folder of Maven's jars, one for each pom.xml and version of Spark."""
+    """Return the folder that caches Maven's jars; each pom.xml and version of Spark has a folder of its own."""
     version = _POM.read_bytes() + coordinate().encode()
     return cache_folder() / "abeyant" / f"kafka-connector-{hashlib.sha256(version).hexdigest()[:12]}"
 

@@ -1,6 +1,6 @@
-"""CSV with a header. All columns are text: a value that is not of its column's type rejects its row.
+"""Read CSV with a header. All columns are text; a value that cannot be converted to its column's type rejects its row.
 
-Columns are separated as `csv_separator` says. A row with more fields than the header is rejected with its text.
+`csv_separator` finds the separator of columns. A row with more fields than the header is rejected with its text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
 # The column for the text of a row whose number of fields differs from the header's: Spark drops fields beyond it.
 _RAW: Final = "_abeyant_raw"
 _MOST_BEYOND: Final = 16
-"""The number of fields beyond the header that are checked for a value."""
+"""The number of fields beyond the header's that are checked for a value."""
 # A quote within quotes is doubled, as in RFC 4180. (Spark's default is a backslash.)
 _QUOTES: Final = {"escape": '"'}
 _OPTIONS: Final = {"header": "true", **_QUOTES, "columnNameOfCorruptRecord": _RAW}
@@ -44,17 +44,17 @@ class Csv(FileSource):
     stream_options: ClassVar = {**_OPTIONS, "enforceSchema": "false", "multiLine": "true"}
     _sep = ","
     _first = ""
-    """The path of the first file: its folders `column=value` are columns of its table."""
+    """The path of the first file. Its folders `column=value` are partition columns of the table."""
 
     def read_as(self, schema: StructType) -> StructType:
-        """Return the schema with one more column, for the text of rows with another number of fields."""
+        """Return the schema with one more column: the text of rows that have more or fewer fields than the header."""
         return StructType([*schema.fields, StructField(_RAW, StringType())])
 
     def columns_of(self, rows: DataFrame) -> DataFrame:
-        """Reject rows with more fields than the header, and null their columns. Null texts that are not UTF-8, too.
+        """Reject rows with more fields than the header, and null their columns. Also null texts that are not UTF-8.
 
-        (Spark replaces each letter that is not UTF-8 by the same one. So a table in Latin-1 would have one key for
-        Müller and Möller.)
+        (Spark replaces all letters that are not UTF-8 by one and the same letter. So a table in Latin-1 would have one
+        key for Müller and Möller.)
         """
         fields = {field.name: field.dataType for field in rows.schema.fields if field.name != _RAW}
         columns = {name: F.col(f"`{name.replace('`', '``')}`") for name in fields}
@@ -76,7 +76,7 @@ class Csv(FileSource):
         return None if schema is None else StructType([field for field in schema if field.name != REJECT_REASON])
 
     def arriving(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
-        """Load files as `FileSource` does, with the separator of the current ones."""
+        """Load files as `FileSource` does, with the separator of the files that exist now."""
         return super().arriving(spark, reader.option("sep", self._separator(spark)))
 
     def _load(self, spark: SparkSession, schema: StructType | None) -> DataFrame:
@@ -110,15 +110,15 @@ class Csv(FileSource):
         return self._sep
 
     def _local_files(self) -> list[Path] | None:
-        """Return the files, sorted; None if only Spark can read them: on a store, or in Zstandard."""
+        """Return the files, sorted; None if only Spark can read them, on a store or compressed with Zstandard."""
         files = sorted(file for file in self.files() if is_shown(file.name))
         return None if is_uri(self.given.name) or any(file.suffix == ".zst" for file in files) else files
 
     def _quoting(self, spark: SparkSession, separator: str) -> dict[str, str]:
-        """Return Spark's options for line breaks within quotes; none if there are none.
+        """Return Spark's options for line breaks within quotes; {} if no file has such line breaks.
 
-        Files on a store or in Zstandard are checked by a Spark job instead, which finds a line with an odd number of
-        quotes; such a file is refused.
+        A Spark job checks files on a store or in Zstandard: it refuses a file in which a line has an odd number of
+        quotes.
         """
         files = self._local_files()
         if files is not None:
@@ -129,16 +129,16 @@ class Csv(FileSource):
         if row is not None:
             place = "on a store" if is_uri(self.given.name) else "in a .zst file"
             raise AbeyantError(
-                f"{row[0]}: a line ends within quotes, not supported {place}: "
+                f"{row[0]}: a line ends within quotes, which is not supported {place}: "
                 "copy the file to this machine, uncompressed, or write it as Parquet"
             )
         return {}
 
 
 def _surplus(width: int, separator: str) -> Column:
-    """Return the reason for a row with more than `width` fields; null for others, and if the fields beyond are empty.
+    """Return why a row with more than `width` fields is rejected; null for other rows, and if further fields are empty.
 
-    Spark keeps the text of shorter rows, too; their missing fields are null.
+    Spark also keeps the text of rows with fewer fields; these rows are not rejected, and their missing fields are null.
     """
     most = width + _MOST_BEYOND
     fields = F.from_csv(_RAW, ", ".join(f"`{n}` STRING" for n in range(most)), {**_QUOTES, "sep": separator})
@@ -148,7 +148,7 @@ def _surplus(width: int, separator: str) -> Column:
 
 
 def _without_folders(names: list[str], file: str) -> list[str]:
-    """Return the columns that a file has itself: those of partitions, named by its folders, come last."""
+    """Return the columns that are in a file itself: drop the partition columns, named by its folders, at the end."""
     folders = {unquote(part.partition("=")[0]) for part in file.split("/")[:-1] if "=" in part}
     while names and names[-1] in folders:
         names = names[:-1]

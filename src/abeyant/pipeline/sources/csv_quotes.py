@@ -1,6 +1,7 @@
-"""Detect line breaks within quotes in CSV (RFC 4180, section 2.6): with its option for them, Spark splits no file.
+"""Detect line breaks within quotes in CSV (RFC 4180, section 2.6).
 
-So local files are scanned first; without such line breaks Spark reads them in splits.
+With its option for such line breaks, Spark does not split files. So local files are scanned first; Spark reads files
+without such line breaks in splits.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ _CLOSING: Final = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
 
 
 def quoted_breaks(files: Iterable[Path], separator: str = ",") -> str | None:
-    """Return the line ending of these CSV files if a line of one ends within quotes; None if none does.
+    """Return the line ending of these CSV files if any line ends within quotes; None if no line does.
 
     Raises `AbeyantError`, which names the file, for a quote that is never closed; and, if there are line breaks within
-    quotes, for files whose rows have different line endings, since Spark takes only one. O(bytes) if there are quotes.
+    quotes, for rows with different line endings, since Spark takes only one. O(bytes) if there are quotes.
     """
     sep = separator.encode()
     looks = {file: _look(file, sep, quick=True) for file in files}
@@ -39,7 +40,7 @@ def quoted_breaks(files: Iterable[Path], separator: str = ",") -> str | None:
         where = str(first) if first == second else f"{first} and {second}"
         raise AbeyantError(
             f"{where}: there are line breaks within quotes, and rows end with {one!r} and with {other!r}: "
-            "end all rows alike, or write Parquet"
+            "end all rows in the same way, or write Parquet"
         )
     return next(iter(ends), "\n")
 
@@ -52,7 +53,7 @@ class _Look(NamedTuple):
 
 
 def _look(file: Path, separator: bytes, *, quick: bool) -> _Look:
-    """Scan a file; if `quick`, skip the line endings of one without quotes."""
+    """Scan a file; if `quick`, do not look for the line endings of a file without quotes."""
     opener = OPENERS.get(file.suffix.lower(), open)
     try:
         with opener(file, "rb") as opened:
@@ -107,14 +108,14 @@ def _lines(opened: IO[bytes]) -> Iterator[bytes]:
 
 @cache
 def _whole(separator: bytes) -> re.Pattern[bytes]:
-    """Return a pattern of a line of fields as RFC 4180 writes them, or with a quote that does not begin them."""
+    """Return a pattern that matches a whole line of fields, quoted as in RFC 4180 or with quotes after their start."""
     sep = re.escape(separator)
     field = rb'"[^"]*+(?:""[^"]*+)*+"|[^"%b\r\n][^%b\r\n]*|' % (sep, sep)
     return re.compile(rb"(?:(?:%b)(?:%b|(?=[\r\n])|\Z))*[\r\n]*" % (field, sep))
 
 
 def _ends_within(line: bytes, inside: bool, separator: bytes) -> bool:
-    """Return whether a line ends within quotes, given whether it begins so. Quotes open only where a field starts."""
+    """Return whether a line ends within quotes; `inside` if it begins so. Quotes open only at the start of a field."""
     if not inside and _whole(separator).fullmatch(line):
         return False
     at = 0

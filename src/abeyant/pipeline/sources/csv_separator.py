@@ -1,6 +1,7 @@
 """Find the separator of CSV columns: a comma; if the header has none outside quotes, a semicolon, a tab or a bar.
 
-Excel writes semicolons where the comma is the decimal mark. In a file named .tsv it is a tab. Imports no PySpark.
+Excel writes semicolons where the comma is the decimal mark. The separator of a file named .tsv is a tab. Imports no
+PySpark.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _QUOTED: Final = re.compile(r'(?<![^,;\t|\ufeff])"[^"]*+(?:""[^"]*+)*+(?:"|\Z)')
 
 
 def separator_of(header: str, name: str = "") -> str:
-    """Return the column separator of the file `name` with this header."""
+    """Return the column separator of a file, from its name and its header line."""
     if _TABS.search(name):
         return "\t"
     bare = _QUOTED.sub("", header)
@@ -33,7 +34,7 @@ def separator_of(header: str, name: str = "") -> str:
 
 
 def check_utf_8(header: bytes, file: Path | str) -> None:
-    """Raise `AbeyantError` for a file that begins as UTF-16 does: PowerShell and Excel (`Unicode Text`) write it."""
+    """Raise `AbeyantError` for a file that begins as UTF-16, which PowerShell and Excel (`Unicode Text`) write."""
     if header.startswith(_UTF_16):
         raise AbeyantError(f"{file} is UTF-16: save it as UTF-8, or convert it (iconv -f UTF-16 -t UTF-8)")
 

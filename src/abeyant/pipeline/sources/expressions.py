@@ -1,4 +1,4 @@
-"""SQL from the user: find the fields that expressions name, make failing rows null, run queries."""
+"""Handle SQL from the user: find the fields that expressions name, make values that fail null, run queries."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ __all__ = ["fields_named", "null_on_error", "rows_of_query"]
 def fields_named(spark: SparkSession, expressions: Mapping[str, str], known: StructType, table: str) -> StructType:
     """Return a field of type string for each name in the expressions that `known` lacks. Uses Spark's analyzer.
 
-    Raises `AbeyantError`, which names the expression, if Spark cannot parse or analyze it, or cannot evaluate a
-    constant one.
+    Raises `AbeyantError`, which names the expression, if Spark cannot parse or analyze it, or if it is constant and
+    Spark cannot evaluate it.
     """
     fields: dict[str, StructField] = {}
     for column, sql in expressions.items():
@@ -67,7 +67,7 @@ def _try_constant(spark: SparkSession, sql: str) -> None:
 
 
 def rows_of_query(rows: DataFrame, query: str, name: str) -> DataFrame:
-    """Return the result of a query over rows, which it calls `name`. Raises what Spark raises."""
+    """Return the result of a SQL query in which `name` is the table of these rows. Raises what Spark raises."""
     # A CTE instead of a view: it cannot clash with the session's views, and leaves none behind.
     text = query.replace("{", "{{").replace("}", "}}")
     table = rows.sparkSession.sql(f"WITH {name} AS (SELECT * FROM {{rows}}) SELECT * FROM ({text}\n)", rows=rows)
@@ -76,10 +76,11 @@ def rows_of_query(rows: DataFrame, query: str, name: str) -> DataFrame:
 
 
 def null_on_error(table: DataFrame, expressions: Mapping[str, Column]) -> dict[str, Column]:
-    """Return expressions that are null where the given ones would fail the query: a bad row must not stop a stream.
+    """Return the expressions, changed to give null where they would fail the query: a bad row must not stop a stream.
 
     SQL has `try_` forms of a few functions only. But `try_to_binary` is null if evaluating its argument fails. So each
-    value passes through it as text, and back; types that no column of ours has are left alone.
+    value is converted to text, passed through `try_to_binary`, and converted back. Other types than those of our
+    columns stay as they are.
     """
     kinds = table.select(*(value.alias(name) for name, value in expressions.items())).schema
     return {name: _null_on_error(value, kinds[name].dataType) for name, value in expressions.items()}

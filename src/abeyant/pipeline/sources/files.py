@@ -1,4 +1,4 @@
-"""Tables in files, local or on a store that Spark can reach; read whole, or as files arrive in a directory."""
+"""Read tables in files, local or on a store that Spark can reach: whole, or as files arrive in a directory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LETTER: Final = re.compile(r"([A-Za-z0-9])")
 
 
 class FileSource(Source):
-    """A file, directory or glob; with a URI, as Hadoop takes it. Each subclass is a format."""
+    """A file, a directory or a glob; if it is a URI, Hadoop expands globs in it. Each subclass is a file format."""
 
     format: ClassVar[str]
     """Spark's name of the format."""
@@ -43,7 +43,7 @@ class FileSource(Source):
 
     @classmethod
     def takes(cls, name: str, value: Input) -> bool:
-        """Return whether the format was chosen, or is that of the name's extension."""
+        """Return whether the user chose this format or, without a choice, whether the name's extension is of it."""
         if value.format is not None:
             return value.format == cls.format
         name = Path(name).name.lower()
@@ -69,7 +69,7 @@ class FileSource(Source):
         return Facts(one_batch=Path(path).is_file(), empty=empty)
 
     def size(self, most: int) -> int | None:
-        """Return the bytes of the files; stop counting beyond `most`. None on a store."""
+        """Return the total size of the files in bytes; stop counting beyond `most`. Return None on a store."""
         size = 0
         with suppress(OSError):
             for file in self.files():
@@ -83,15 +83,15 @@ class FileSource(Source):
         return self._read(spark, None)
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """Return the existing rows and those that arrive, as operations or events."""
+        """Return the existing rows, and the rows that arrive later, as a stream of operations or events."""
         return self.given.of_columns(self.rows(spark))
 
     def again(self, spark: SparkSession) -> DataFrame:
-        """Return the current rows, as `stream` reads them."""
+        """Return the current rows as operations or events, read as `stream` reads them, but not as a stream."""
         return self.given.of_columns(self._read(spark, self.given.fields()))
 
     def rows(self, spark: SparkSession) -> DataFrame:
-        """Return the existing rows and those that arrive, with their own columns."""
+        """Return the existing rows, and the rows that arrive later, as a stream with their own columns."""
         schema = self.given.fields() or self.schema(spark)
         if schema is None:
             table = self.given.table
@@ -114,7 +114,7 @@ class FileSource(Source):
         return self.table(spark).schema
 
     def arriving(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
-        """Load a directory's files and those that arrive in it, by modification time and name; or one file."""
+        """Stream a directory's files, and files that arrive in it, by modification time and name; or one file."""
         path, uri = self.given.name, location(self.given.name)
         reader = reader.option("maxFilesPerTrigger", self.given.files_a_batch)
         if is_uri(path):
@@ -136,12 +136,12 @@ class FileSource(Source):
         return [location(path) for path in expand(self.given.name)]
 
     def files(self) -> Iterator[Path]:
-        """Yield all local files, including those in directories."""
+        """Yield all local files, including files in directories. Yield none on a store."""
         for path in map(Path, [] if is_uri(self.given.name) else expand(self.given.name)):
             yield from (file for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file())
 
     def read_as(self, schema: StructType) -> StructType:
-        """Return the schema with which Spark reads files of these columns; formats override this."""
+        """Return the schema with which Spark reads files that have the columns `schema`; formats override this."""
         return schema
 
     def columns_of(self, rows: DataFrame) -> DataFrame:
@@ -190,10 +190,10 @@ def _is_glob(path: str) -> bool:
 
 
 def expand(path: str) -> list[str]:
-    """Return the matches of a local glob, sorted; any other path or URI as it is."""
+    """Return the matches of a local glob, sorted. Return any other path or URI unchanged, in a list."""
     return sorted(glob(path, recursive=True)) if _is_glob(path) else [path]
 
 
 def is_shown(name: str) -> bool:
-    """Return whether Spark reads files of this name."""
+    """Return whether Spark reads files of this name, rather than ignoring them."""
     return not name.startswith(("_", "."))

@@ -21,19 +21,19 @@ class JsonLines(FileSource):
     first_file_counts = False
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """Return the lines as operations or events; those with unreadable values are marked and rejected."""
+        """Return the lines as a stream of operations or events; lines with unreadable values are marked as rejected."""
         return self._of_lines(spark, self.lines(spark))
 
     def again(self, spark: SparkSession) -> DataFrame:
-        """Return the current lines, as `stream` reads them."""
+        """Return the current lines as operations or events, read as `stream` reads them, but not as a stream."""
         return self._of_lines(spark, _as_records(spark.read.format("text").load(self.locations())))
 
     def lines(self, spark: SparkSession) -> DataFrame:
-        """Return the lines as records: `value`, and in `record` their file."""
+        """Return a stream of lines as records: `value` is the line, and `record` has the path of its file."""
         return _as_records(self.arriving(spark, spark.readStream.format("text")))
 
     def columns_of(self, rows: DataFrame) -> DataFrame:
-        """Reject lines that are no JSON object, with their text: all their columns are null."""
+        """Reject lines that are no JSON object, in which all columns are null; the reason quotes their text."""
         corrupt = str(rows.sparkSession.conf.get("spark.sql.columnNameOfCorruptRecord"))
         if corrupt not in rows.columns:
             return rows
@@ -56,7 +56,7 @@ def _as_records(lines: DataFrame) -> DataFrame:
 
 
 def _composed(schema: StructType | None) -> StructType | None:
-    """Return the nested fields only. The others are read as text, so that a reason can quote a wrong value."""
+    """Return only the nested fields. All other fields are read as text, so that a reason can quote a wrong value."""
     if schema is None:
         return None
     parts = (StructType, ArrayType, MapType)

@@ -1,4 +1,4 @@
-"""Kafka topics as streams of records, read by Spark's connector; and checks of brokers and topics."""
+"""Read Kafka topics as streams of records, with Spark's connector; check brokers and topics first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ANSWER_MS: Final = 15_000
 
 
 class KafkaError(AbeyantError):
-    """No broker responds, or a topic does not exist."""
+    """Raised if no broker responds, a topic does not exist, or the client's settings cannot be read."""
 
 
 def check_brokers(servers: str) -> None:
@@ -45,7 +45,7 @@ def check_brokers(servers: str) -> None:
 def check_topics(spark: SparkSession, kafka: Kafka, topics: Iterable[str]) -> None:
     """Raise `KafkaError` unless a broker knows all topics; waits 15 seconds. Uses the Java client of Spark's connector.
 
-    Spark Connect cannot reach that client: there a missing topic fails the stream.
+    Does nothing on Spark Connect, which cannot reach that client; a missing topic then fails the stream.
     """
     if is_connect(spark):
         return
@@ -59,7 +59,7 @@ def check_topics(spark: SparkSession, kafka: Kafka, topics: Iterable[str]) -> No
 
 
 def read_properties(file: str) -> dict[str, str]:
-    """Read client settings from a Java properties file, as Kafka's tools take them."""
+    """Read client settings from a Java properties file, the format of Kafka's tools. Raise `KafkaError` if it fails."""
     try:
         return parse_properties(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
@@ -69,14 +69,14 @@ def read_properties(file: str) -> dict[str, str]:
 
 
 class Topic(Source):
-    """A topic as records: `value` (bytes), and in `record` topic, partition, offset, key and timestamp.
+    """A topic, read as records: `value` (bytes), and `record` with topic, partition, offset, key and timestamp.
 
-    A stream fails if Kafka deleted records before they were read: nothing is lost silently.
+    A stream fails if Kafka deleted records before the stream read them, so no record is lost silently.
     """
 
     @classmethod
     def takes(cls, name: str, value: Input) -> bool:
-        """Return whether a name is a topic: `given.kafka` is set, and the name has no slash."""
+        """Return whether a name is a topic: brokers are given (`value.kafka`), and the name has no slash."""
         return value.kafka is not None and "/" not in name
 
     def describe(self) -> Facts:
@@ -88,7 +88,7 @@ class Topic(Source):
         return _records(spark.read.format("kafka").options(**self._options()).load())
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """Return the existing records and those that arrive, as operations or events."""
+        """Return the existing records, and the records that arrive later, as a stream of operations or events."""
         kafka, options = self.given.kafka, self._options()
         assert kafka is not None, "the name is that of a topic"
         options["startingOffsets"] = kafka.start  # of a query without a checkpoint
@@ -98,7 +98,7 @@ class Topic(Source):
         return self.given.of_records(records, self.given.fields())
 
     def again(self, spark: SparkSession) -> DataFrame:
-        """Return the current records, as `stream` reads them."""
+        """Return the current records as operations or events, read as `stream` reads them, but not as a stream."""
         return self.given.of_records(self.table(spark), self.given.fields())
 
     def _options(self) -> dict[str, str]:

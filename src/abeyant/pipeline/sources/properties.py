@@ -15,23 +15,23 @@ _LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    r"""Return the settings in a text; if a name occurs twice, the last one.
+    r"""Return the settings in a text by name; if a name occurs twice, the last value counts.
 
-    A name ends at `=`, `:` or a blank. A backslash at the end of a line continues it. Lines that begin with `#` or `!`
-    are comments. \t, \n, \r, \f and \uXXXX are as in Java, and \ before another letter is dropped.
+    A name ends at `=`, `:` or a blank. A backslash at the end of a line continues the line. Lines that begin with `#`
+    or `!` are comments. \t, \n, \r, \f and \uXXXX are as in Java; \ before any other letter is dropped.
     """
     properties = {}
     for line in _logical_lines(text):
         name = _NAME.match(line)
-        assert name is not None, "it matches an empty text, too"
+        assert name is not None, "the pattern matches an empty text, too"
         separator = _SEPARATOR.match(line, name.end())
-        assert separator is not None, "it matches an empty text, too"
+        assert separator is not None, "the pattern matches an empty text, too"
         properties[_plain(name[0])] = _plain(line[separator.end() :])
     return properties
 
 
 def _logical_lines(text: str) -> list[str]:
-    """Return lines with continued ones joined, without comments and empty lines."""
+    """Return the lines of a text, with continued lines joined, without comments and empty lines."""
     lines: list[str] = []
     pending: str | None = None
     natural_lines = re.split(r"\r\n|\r|\n", text)

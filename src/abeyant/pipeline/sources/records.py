@@ -2,8 +2,8 @@
 
     value, record ── the object's fields ── columns, as the mapping says ── converted to their types ── reason
 
-A record that cannot be read is rejected with a reason: neither text that is not JSON, nor a field that is missing or of
-another type, nor an expression that fails, stops a stream.
+A record that cannot be read is rejected with a reason. A stream goes on after text that is not JSON, a field that is
+missing or of another type, and an expression that fails.
 """
 
 from __future__ import annotations
@@ -56,16 +56,17 @@ _STRICT: Final = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false
 def read_operations(
     records: DataFrame, columns: Mapping[str, str] | None = None, fields: StructType | None = None
 ) -> DataFrame:
-    """Return records as `operations`, with `REJECT_REASON` and `REJECTED_ROW` for those that `resolve_stream` rejects.
+    """Return records as `operations`, with `REJECT_REASON` and `REJECTED_ROW` where `resolve_stream` is to reject them.
 
     `records` has `value` (text or bytes, one JSON object) and `record`, a struct with its origin (file, or topic,
-    partition and offset). `columns` are SQL expressions over the object's fields and `record`; a column without one is
-    the field of its name. `fields` are the object's fields with their types; further ones that `columns` name are read
-    as text. Instead of `watches` there may be `key` and `required`. If a field is missing, `instance` is '' and
-    `required` 1. Optional columns such as `timeout`, `deadline` and `cancel_key` are read only if `columns` or `fields`
-    name them, and `role` only if the type of `watches` has it: records do not show which columns there are.
+    partition and offset). `columns` are SQL expressions over the object's fields and `record`; a column without an
+    expression is the field of the same name. `fields` are the object's fields with their types; further fields that
+    `columns` name are read as text. Instead of `watches` there may be `key` and `required`. If a field is missing,
+    `instance` is '' and `required` 1. Records do not show which columns there are. So optional columns such as
+    `timeout`, `deadline` and `cancel_key` are read only if `columns` or `fields` name them, and `role` only if the type
+    of `watches` has it.
 
-    Raises `AbeyantError` for an expression that Spark cannot analyze, `SchemaError` for one of a wrong type.
+    Raises `AbeyantError` for an expression that Spark cannot analyze, `SchemaError` for an expression of a wrong type.
     """
     declared = [field for field in fields or () if not isinstance(field.dataType, StructType | ArrayType | MapType)]
     column_names = {*(columns or {}), *(field.name.lower() for field in declared)}
@@ -90,7 +91,7 @@ def read_operations(
 def read_events(
     records: DataFrame, columns: Mapping[str, str] | None = None, fields: StructType | None = None
 ) -> DataFrame:
-    """Return records as `events`, as `read_operations` does. If the field is missing, `progress` is 1."""
+    """Return records as `events`, in the same way as `read_operations`. If the field is missing, `progress` is 1."""
     reader = _Opened(records, "events", list(EVENTS.fields), columns, fields)
     values = {field.name: reader.read(field) for field in EVENTS.fields}
     no_key = F.when(F.col("key").isNull(), "no key")
@@ -100,7 +101,7 @@ def read_events(
 
 
 class _Opened:
-    """Records with the fields of their objects as columns under our names; converts each to its type."""
+    """Records whose objects' fields are columns with the names of our schema; it converts each column to its type."""
 
     def __init__(
         self,
@@ -129,7 +130,7 @@ class _Opened:
         )
 
     def read(self, field: StructField) -> Column:
-        """Return one of our columns converted to its type; null where that fails."""
+        """Return one of our columns converted to its type; null where the conversion fails."""
         source_type, target_type = self.type_of(field.name), field.dataType
         value = F.col(field.name)
         if isinstance(target_type, DayTimeIntervalType) and isinstance(source_type, StringType):
@@ -150,7 +151,7 @@ class _Opened:
         return value
 
     def reasons(self, field: StructField) -> list[Column]:
-        """Return the reasons for which one column rejects a record; null where it does not."""
+        """Return columns with the reasons why this field rejects a record; null where it does not."""
         name, raw = field.name, F.col(field.name)
         because = f": {self._mapped[name]} is null" if name in self._mapped else ""
         required = name in _NEEDED or (name in _DEFAULTED and name in self._mapped)
@@ -167,7 +168,7 @@ class _Opened:
         return self._columns.schema[name].dataType
 
     def table(self, values: Mapping[str, Column], names: Sequence[str], reasons: list[Column]) -> DataFrame:
-        """Return the table of these columns, with the reason and the row as JSON for rejected rows."""
+        """Return the table of these columns; of rejected rows also the first reason, and the row as JSON."""
         text = F.col(_VALUE)
         broken = F.when(text.isNull(), "no value, or not UTF-8").when(F.col(_END).isNull(), "not a JSON object")
         bytes_ = F.when(text.isNull(), F.base64(_BYTES))
@@ -180,7 +181,7 @@ class _Opened:
 
 
 def _fields(records: DataFrame, fields: StructType) -> DataFrame:
-    """Return the object's fields as columns, and whether the text was exactly one JSON object."""
+    """Return the object's fields as columns, and `_END`, which is null unless the text is exactly one JSON object."""
     # Bytes that are not UTF-8 would pass through Spark, and fail in Python.
     text = F.try_validate_utf8(F.col("value").cast("string"))
     # Spark parses a first object and ignores what follows it. Wrapped in another object, what follows is an error
@@ -194,7 +195,7 @@ def _fields(records: DataFrame, fields: StructType) -> DataFrame:
 
 
 def _watches(reader: _Opened, key: Column, required: Column) -> tuple[Column, Column]:
-    """Return the watches, given as a list or as one key, and the reason if there are none."""
+    """Return the watches, given as a list or as one key, and the reason for rejection if a record has no watches."""
     raw = F.col("watches")
     single = F.when(key.isNotNull(), F.array(F.struct(key.alias("key"), required.alias("required"))))
     watch_list = F.from_json(raw, _WATCHES, _STRICT) if reader.type_of("watches").simpleString() == "string" else raw

@@ -1,4 +1,4 @@
-"""All kinds of sources. To add one, write a module beside these and add its class to `SOURCES`."""
+"""All kinds of sources. To add a kind, write a module in this folder and add its class to `SOURCES`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from abeyant.pipeline.sources.source import Input, Source
 __all__ = ["SOURCES", "source_of"]
 
 SOURCES: Final[tuple[type[Source], ...]] = (Topic, CatalogTable, Csv, JsonLines, Orc, Parquet)
-"""All sources, in the order in which their `takes` is called for a name."""
+"""All kinds of sources, in the order in which `takes` is called for a name; the first that returns True reads it."""
 
 
 def source_of(value: Input) -> Source:
@@ -26,7 +26,7 @@ def source_of(value: Input) -> Source:
 
 
 def _names(name: str) -> Iterator[str]:
-    """Yield a name, the local files that it matches, and those in its directories."""
+    """Yield a name, the local files and directories that it matches, and the files in these directories."""
     yield name
     yield from (paths := expand(name))
     yield from (str(file) for folder in map(Path, paths) if folder.is_dir() for file in sorted(folder.iterdir()))

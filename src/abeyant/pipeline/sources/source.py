@@ -21,7 +21,7 @@ __all__ = ["Facts", "Input", "Kafka", "Source"]
 
 @dataclass(frozen=True)
 class Kafka:
-    """The brokers, and the options for reading their topics."""
+    """The Kafka brokers to connect to, and the options for reading their topics."""
 
     servers: str
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Kafka:
 
 @dataclass(frozen=True)
 class Input:
-    """The user's arguments for one of the two tables: its name, and the mapping of its columns."""
+    """The user's arguments for a table, operations or events: its name, the mapping of its columns, options."""
 
     table: Name
     name: str
@@ -42,14 +42,14 @@ class Input:
     schema: str | None = None
     """The fields and their types in Spark's DDL; None to infer them."""
     query: str | None = None
-    """A SQL query over the rows as the table `operations` or `events`; its result replaces them."""
+    """A SQL query over the rows, which it names `operations` or `events`; its result replaces the rows."""
     format: str | None = None
     files_a_batch: int = 100
     """The maximum number of files per batch of a stream."""
     kafka: Kafka | None = None
 
     def fields(self) -> StructType | None:
-        """Return the fields that `schema` declares. Raise `AbeyantError` if it cannot be parsed."""
+        """Return the fields that `schema` declares; None without. Raise `AbeyantError` if it cannot be parsed."""
         if self.schema is None:
             return None
         option = f"--{self.table[:-1]}-schema {self.schema!r}"
@@ -92,13 +92,13 @@ class Facts(NamedTuple):
     topics: tuple[str, ...] = ()
     """The Kafka topics that must exist."""
     one_batch: bool = False
-    """Whether a stream's first batch has all rows, as that of a single file. A folder may get more at any time."""
+    """Whether a stream's first batch has all rows, as with a single file. A folder may get more files at any time."""
     empty: bool = False
     """Whether there is nothing to read yet."""
 
 
 class Source(Protocol):
-    """One of the two tables. A kind of source implements `takes` and `table`, and overrides the rest as needed."""
+    """A source of operations or events. Each kind implements `takes` and `table`, and overrides the rest as needed."""
 
     given: Input
 
@@ -107,14 +107,14 @@ class Source(Protocol):
 
     @classmethod
     def takes(cls, name: str, value: Input) -> bool:
-        """Return whether this kind of source reads `name`: the given name, or that of a file in the directory."""
+        """Return whether this kind of source reads `name`: the user's name, or the name of a file in that directory."""
 
     def describe(self) -> Facts:
         """Return the facts known without Spark. Raise `AbeyantError` if there is nothing to read."""
         return Facts()
 
     def size(self, most: int) -> int | None:
-        """Return the size in bytes; stop counting beyond `most`. None if only Spark knows."""
+        """Return the size in bytes; stop counting beyond `most`. Return None if only Spark knows the size."""
 
     def table(self, spark: SparkSession) -> DataFrame:
         """Return the current rows, with their own columns."""
@@ -124,11 +124,11 @@ class Source(Protocol):
         return self.given.queried(self.table(spark))
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """Return the existing rows and those that arrive, as operations or events; bad rows are marked.
+        """Return the existing rows, and the rows that arrive later, as operations or events; mark rows to reject.
 
         Raises `AbeyantError` for columns that are missing, of a wrong type, or not yet known.
         """
 
     def again(self, spark: SparkSession) -> DataFrame:
-        """Return the current rows, read as `stream` does but as a batch."""
+        """Return the current rows as operations or events, read as `stream` reads them, but not as a stream."""
         return self.given.of_columns(self.table(spark))

@@ -1,8 +1,8 @@
 """Convert the user's tables to `operations` and `events`: map columns by SQL expressions, parse texts.
 
-A text that cannot be parsed, or a number that is not whole, becomes null, and its row is rejected with the value in the
-reason; the others are resolved. Any other wrong type is refused for the whole table: a number is never taken for a
-time, since its unit is unknown.
+A text that cannot be parsed, or a number that is not whole, becomes null. Its row is rejected, with the value in the
+reason; all other rows are resolved. A column of any other wrong type is an error: a number is never read as a time,
+since its unit is unknown.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
 
 Name = Literal["operations", "events"]
 ONE_KEY: Final = "abeyant.one_key"
-"""Metadata of a column `watches` made of a column `key`: each operation has exactly one watch."""
+"""Metadata that marks a column `watches` as made from a column `key`: each operation has exactly one watch."""
 
 _NUMBERS: Final = ("int", "smallint", "tinyint", "decimal", "double", "float")
 READABLE: Final = {
@@ -78,24 +78,24 @@ _NO_TIME: Final = (
 def operations_from(table: DataFrame, columns: Mapping[str, str] | None = None, *, survive: bool = False) -> DataFrame:
     """Return a table as `operations`; `columns` maps names of columns to Spark SQL expressions.
 
-    Instead of `watches` there may be `key` and `required`, for one watch. Defaults are those of
+    Instead of `watches` there may be `key` and `required`, for one watch. Missing columns get the defaults of
     `abeyant.tables.defaults`. With `survive`, an expression that fails on a row gives null, so that the row is
-    rejected; without, it fails the query. Adds the column `REJECT_REASON` if a column had to be converted. Raises
-    `AbeyantError` for an expression that Spark cannot analyze, `SchemaError` for a column that is missing or of a type
-    that cannot be converted.
+    rejected; without `survive` it fails the query. Adds the column `REJECT_REASON` if a column had to be converted.
+    Raises `AbeyantError` for an expression that Spark cannot analyze, `SchemaError` for a column that is missing or of
+    a type that cannot be converted.
     """
     return _mapped(table, "operations", dict(columns or {}), survive)
 
 
 def events_from(table: DataFrame, columns: Mapping[str, str] | None = None, *, survive: bool = False) -> DataFrame:
-    """Return a table as `events`, as `operations_from` does."""
+    """Return a table as `events`, with columns mapped and converted as by `operations_from`."""
     return _mapped(table, "events", dict(columns or {}), survive)
 
 
 def observed_from(table: DataFrame, columns: Mapping[str, str] | None = None) -> DataFrame:
-    """Return operations whose outcomes are in the table, with the types of `OBSERVED`; other columns stay.
+    """Return operations whose outcomes are in the table, with the types of `OBSERVED`. Keep other columns.
 
-    `columns` and defaults are those of `operations_from`, as are errors. A value that cannot be converted is null.
+    `columns`, defaults and errors are as in `operations_from`. A value that cannot be converted becomes null.
     """
     table = _in_our_case(table, set(_OBSERVED.fieldNames()))
     table = _with_expressions(table, "operations", dict(columns or {}), survive=False)
@@ -109,11 +109,11 @@ def observed_from(table: DataFrame, columns: Mapping[str, str] | None = None) ->
 
 
 def complete(table: DataFrame, name: Name) -> DataFrame:
-    """Return a table with every column of operations or events: its own, defaults, and watches made of a `key`.
+    """Return a table with every column of operations or events: its own, defaults, and watches made from a `key`.
 
-    Decimals and floats become integers if they are whole; integers, and decimals without places, become text where text
-    is wanted (ids, keys). Times without a zone are in the session's. A table that needs no change is returned as it is.
-    Raises `SchemaError` for a column that is missing or of a wrong type.
+    Decimals and floats become integers if they are whole. Integers, and decimals without fractional digits, become text
+    in text columns (ids, keys). Times without a zone are in the session's zone. A table that needs no change is
+    returned as it is. Raises `SchemaError` for a column that is missing or of a wrong type.
     """
     canonical = _in_our_case(table, {*_schema(table, name).fieldNames(), "key", "required"})
     try:
@@ -124,7 +124,7 @@ def complete(table: DataFrame, name: Name) -> DataFrame:
 
 
 def check_constants(table: DataFrame, name: Name) -> None:
-    """Raise `SchemaError` for a duration that is the same text in every row by the plan, and cannot be read."""
+    """Raise `SchemaError` for a duration that is a constant text in Spark's plan and cannot be parsed."""
     for column, kind in table.dtypes:
         if name == "operations" and kind == "string" and column.lower() in ("timeout", "extend"):
             text = constant_text(table, column)
@@ -140,7 +140,7 @@ def _mend(error: str, name: Name) -> str:
 
 
 def check_mapped(table: Name, columns: Iterable[str]) -> None:
-    """Raise `AbeyantError` for a mapping of a column that the table does not have."""
+    """Raise `AbeyantError` if a mapping names a column that operations or events (`table`) do not have."""
     check_known(columns, _known(table), table)
 
 
@@ -151,7 +151,7 @@ def _known(table: Name) -> set[str]:
 
 
 def cast_or_null(value: Column, actual: str, expected: DataType) -> Column:
-    """Convert a value of type `actual` (in Spark's notation) to `expected`; null where that fails."""
+    """Convert a value of type `actual` (in Spark's notation) to `expected`; null where the conversion fails."""
     cast = value.try_cast(expected)
     if actual == "string" and isinstance(expected, TimestampType):
         return F.when(~value.rlike(_NO_TIME), cast)
@@ -166,7 +166,7 @@ def is_readable(actual: str, expected: DataType) -> bool:
 
 
 def unreadable_reason(name: str, value: Column, actual: str, expected: DataType) -> Column:
-    """Return the reason for which a value of type `actual` cannot be converted to `expected`; null where it can."""
+    """Return the reason why a value of type `actual` cannot be converted to `expected`; null where it can."""
     message = F.lit(f"{name} is not {TYPE_NAMES[expected.simpleString()]}: ")
     is_unreadable = value.isNotNull() & cast_or_null(value, actual, expected).isNull()
     return F.when(is_unreadable, F.concat(message, F.left(value.cast("string"), F.lit(SHOWN_CHARS))))
@@ -179,7 +179,7 @@ def default(name: str) -> Column:
 
 
 def _in_our_case(table: DataFrame, known: set[str]) -> DataFrame:
-    """Rename columns that differ from ours only in case, if the session ignores case and the name is not ambiguous."""
+    """Rename columns that differ from `known` ones only in case, if the session ignores case and no two names match."""
     if is_case_sensitive(table.sparkSession):
         return table
     lower = [column.lower() for column in table.columns]
@@ -226,7 +226,7 @@ def _schema(table: DataFrame, name: Name) -> StructType:
 
 
 def _completed(table: DataFrame, name: Name, column_names: Sequence[str], types: Sequence[str] | None) -> DataFrame:
-    """Do the work of `complete`; convert columns of `types` only, or by default all that are `READABLE`."""
+    """Do the work of `complete`. Convert only columns of `types`; by default, columns of all `READABLE` types."""
     warn_of_ignored(
         column_names if is_case_sensitive(table.sparkSession) else [*map(str.lower, column_names)], _known(name), name
     )
@@ -256,7 +256,7 @@ def _completed(table: DataFrame, name: Name, column_names: Sequence[str], types:
 
 
 def _read(table: DataFrame, schema: StructType, types: Sequence[str] | None) -> DataFrame:
-    """Convert columns of other types; add `REJECT_REASON` if there are any."""
+    """Convert columns whose types differ from `schema`; add `REJECT_REASON` if a conversion may fail."""
     conversions, reasons = {}, []
     for field in schema.fields:
         if field.name not in table.columns:
@@ -298,7 +298,7 @@ def _parse_duration(text):  # type: ignore[no-untyped-def]  # with types Spark t
 
 
 def _converted_fields(watches: DataType) -> dict[str, str]:
-    """Return the types of those fields of a list of watches that are to be converted."""
+    """Return the types of the fields of a list of watches that need a conversion."""
     if not isinstance(watches, ArrayType) or not isinstance(watches.elementType, StructType):
         return {}
     types = {field.name: field.dataType.simpleString() for field in watches.elementType.fields}
@@ -311,7 +311,7 @@ def _converted_fields(watches: DataType) -> dict[str, str]:
 
 
 def _converted_watches(watches: Column, types: Mapping[str, str], *, roles: bool) -> tuple[Column, Column]:
-    """Return lists of watches with the fields `types` converted from their types, and the reason where that fails."""
+    """Return lists of watches with the fields in `types` converted, and the reason where a conversion fails."""
     targets = {field.name: field.dataType for field in _WATCH.fields}
 
     def read(watch: Column) -> Column:

@@ -1,12 +1,12 @@
-"""A class-data archive of Spark's classes in the user's cache directory, from which later JVMs start faster.
+"""Keep an archive of Spark's classes in the user's cache directory, from which later JVMs start faster.
 
-To start and run a first query, a JVM loads and links some 16,000 classes. Mapping them from an archive halves its
-processor time. The JVM of a first command lists the classes that it loads, which costs it nothing; a process of the
-lowest priority writes the archive (170 MB) of them after the command has returned. Only a JVM of the same build with
-the same jars can use it; with none, or a damaged one, a JVM starts as usual.
+To start and run a first query, a JVM loads and links some 16,000 classes. If they are mapped from an archive, the JVM
+takes half the processor time. The JVM of a first command lists the classes that it loads, at no cost. When the command
+has returned, a process of the lowest priority writes the archive of these classes (170 MB). Only a JVM of the same
+build with the same jars can use the archive. Without an archive, or with a damaged one, a JVM starts as usual.
 
-A JVM can also write such an archive as it ends (`-XX:ArchiveClassesAtExit`), but a first run then takes half as long
-again.
+A JVM can also write such an archive as it ends (`-XX:ArchiveClassesAtExit`), but then a first run takes 1.5 times as
+long.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from abeyant.pipeline.spark.java import JAVA_VARIABLES, Java, caches
 __all__ = ["CLASS_ARCHIVE", "archive_options", "class_list", "write_archive"]
 
 CLASS_ARCHIVE: Final = "ABEYANT_CLASS_ARCHIVE"
-"""The environment variable: `off` for no class archive, `wait` to let commands wait until theirs is written."""
+"""Environment variable: `off` for no class archive, `wait` to let commands wait until their archive is written."""
 
 _LIST: Final = "-XX:DumpLoadedClassList"
 _LISTED: Final = re.compile(rf'"{_LIST}=([^"]+)"')
@@ -50,10 +50,10 @@ def archive_options(
     environ: Mapping[str, str] | None = None,
     cache: Path | None = None,
 ) -> list[str]:
-    """Return the JVM options that use the archive for `jars`, or that list the classes for it; none if neither applies.
+    """Return the JVM options that use the archive for `jars`, or that list the classes for it; [] if neither applies.
 
-    `named` are the user's own options: where they set class sharing, nothing is added. Classes are listed only with
-    `write`, by one JVM at a time. `cache` overrides the directory of archives. Costs one stat per jar.
+    `named` are the user's own options: if they set class sharing, return []. Classes are listed only with `write`, by
+    one JVM at a time. `cache` overrides the directory of archives. Costs one stat per jar.
     """
     environ = os.environ if environ is None else environ
     if environ.get(CLASS_ARCHIVE) == "off" or any(option in named for option in _OWN):
@@ -80,8 +80,8 @@ def class_list(options: str) -> Path | None:
 def write_archive(listed: Path, java: Path, class_path: str) -> None:
     """Start a process of the lowest priority that writes the archive of the listed classes, which takes a minute.
 
-    `class_path` is that of the JVM that listed them, which has ended; its options need not be the same. If
-    `ABEYANT_CLASS_ARCHIVE` is `wait`, wait for the archive.
+    `class_path` is the class path of the JVM that listed the classes, and that has ended; other options of that JVM do
+    not matter. If `ABEYANT_CLASS_ARCHIVE` is `wait`, wait for the archive.
     """
     wait = os.environ.get(CLASS_ARCHIVE) == "wait"
     nice = shutil.which("nice")
@@ -105,7 +105,7 @@ def write_archive(listed: Path, java: Path, class_path: str) -> None:
 
 
 def _key(java: Java, jars: Path) -> str:
-    """Return a hash of the build of Java and of the folder of jars, which an archive must match."""
+    """Return a hash of Java's build and of the folder of jars. An archive is used only with the same hash."""
     key = hashlib.sha256(f"{java.home}\n{java.version}\n{jars}\n".encode())
     with suppress(OSError):
         key.update((java.home / "release").read_bytes())
@@ -117,7 +117,7 @@ def _key(java: Java, jars: Path) -> str:
 
 
 def _whole(directory: Path, name: str) -> Path | None:
-    """Return the archive if it exists whole. Its size is in its name: a JVM that maps a truncated one would crash."""
+    """Return the archive if it is complete: it has the size in its name. A truncated archive would crash a JVM."""
     fresh = directory / f"{name}{_NEW}"
     if _has_head(fresh):
         with suppress(FileNotFoundError):  # another was first

@@ -34,7 +34,7 @@ _SIMPLE: Final[dict[type[DataType], Any]] = {
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Return the schema with times in UTC. Raises TypeError for a type that none of our tables has."""
+    """Return a Spark schema as an Arrow schema, with times in UTC. Raises TypeError for a type that no table has."""
     return pa.schema([_field(field) for field in schema.fields])
 
 

@@ -25,9 +25,9 @@ _USUAL: Final = "core.windows.net"
 def azure_settings(spark: SparkSession, uri: str) -> AzureSettings:
     """Return the settings for a URI of `abfs` or `abfss`: `fs.azure.*`, or `fs.azure.*.ACCOUNT.dfs.core.windows.net`.
 
-    They are the account's key, a fixed SAS token, or OAuth by a client's secret; and an endpoint with a port. Without
-    these Arrow looks for credentials where Azure's own tools do: the environment, the machine's identity. Raises
-    `AbeyantError` for a URI without container and account.
+    The settings are credentials (the account's key, a fixed SAS token, or OAuth by a client's secret) and an endpoint
+    with a port. Without credentials, Arrow looks where Azure's own tools look: in the environment, and for the
+    machine's identity. Raises `AbeyantError` for a URI without container and account.
     """
     scheme, _, rest = uri.partition("://")
     container, at, host = rest.partition("/")[0].partition("@")

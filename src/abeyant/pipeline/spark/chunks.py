@@ -24,7 +24,7 @@ def chunks(batches: Iterable[pa.RecordBatch], least_rows: int = _LEAST_ROWS) -> 
 
 
 def chunk_batches(batches: Iterable[pa.RecordBatch], least_rows: int = _LEAST_ROWS) -> Iterator[list[pa.RecordBatch]]:
-    """Yield the batches of each chunk, for callers that join them; none is empty."""
+    """Yield a list of batches for each chunk, for callers that join the batches themselves; no chunk is empty."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -41,7 +41,10 @@ def chunk_batches(batches: Iterable[pa.RecordBatch], least_rows: int = _LEAST_RO
 
 
 def cut(sizes: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Divide rows of the given sizes in bytes into runs of 64 MB or one longer row. Return (begin, end) of each."""
+    """Divide rows, given their sizes in bytes, into runs of about 64 MB, or more for a longer row.
+
+    Return (begin, end) of each run.
+    """
     run = np.cumsum(sizes) // CHUNK_BYTES
     firsts = np.flatnonzero(np.diff(run, prepend=-1))
     return list(pairwise([*firsts.tolist(), len(sizes)]))
@@ -54,7 +57,7 @@ def freeze_imports() -> None:
     """Exempt the modules that this worker has imported from garbage collection. Only the first call in a worker acts.
 
     A reused worker collects garbage after each task (`pyspark/daemon.py`): 25 ms over the modules of PySpark, Arrow and
-    NumPy, which hold none. The collector stays on for all later objects.
+    NumPy, which hold no garbage. The collector stays on for all later objects.
     """
     global _frozen
     if not _frozen and TaskContext.get() is not None:

@@ -1,4 +1,4 @@
-"""Check a table's columns against a schema, and take those that the schema names."""
+"""Check a table's columns against a schema, and select the columns that the schema names."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["check_table", "columns_of", "conversion", "is_case_sensitive", "oper
 
 
 def check_table(table: DataFrame, schema: StructType, name: str, *, given: Sequence[str] | None = None) -> None:
-    """Raise `SchemaError` unless `table` has every column of `schema` with its type; further ones are fine.
+    """Raise `SchemaError` unless `table` has every column of `schema` with its type; it may have further columns.
 
-    The error lists the columns `given` (default: those of `table`, which may include columns that were added).
-    Names are compared without case unless `spark.sql.caseSensitive` is set. Whether a column may be null is not
-    compared: Spark widens that at every step.
+    The error lists the columns `given` (default: the columns of `table`, which may include columns that its user did
+    not give). Names are compared without case unless `spark.sql.caseSensitive` is set. Nullability is not compared, as
+    Spark widens it at every step.
     """
     fold_case = str if is_case_sensitive(table.sparkSession) else str.lower
     for field in schema.fields:
@@ -67,7 +67,10 @@ def conversion(column: str, actual: str, expected: str) -> str:
 
 
 def operations_schema(table: DataFrame) -> StructType:
-    """Return the columns that `resolve` reads: `OPERATIONS` with the table's time limit, roles and optional columns."""
+    """Return the columns that `resolve` reads: `OPERATIONS`, adapted to a table's time limit and optional columns.
+
+    Roles of watches are optional too.
+    """
     fold_case = str if is_case_sensitive(table.sparkSession) else str.lower
     kinds = {fold_case(field.name): field.dataType for field in table.schema.fields}
     time_limit = next((name for name in HOW_LONG if name in kinds), HOW_LONG[0])
@@ -88,12 +91,12 @@ def operations_schema(table: DataFrame) -> StructType:
 
 
 def is_case_sensitive(spark: SparkSession) -> bool:
-    """Return whether this session distinguishes column names by case. It does not by default."""
+    """Return whether this session distinguishes column names by case. By default, a session does not."""
     return spark.conf.get("spark.sql.caseSensitive") == "true"
 
 
 def columns_of(table: DataFrame, schema: StructType) -> DataFrame:
-    """Select the columns of `schema`, cast to its types, with its spelling of names down to the fields of structs."""
+    """Select the columns of `schema`, cast to its types and spelled as in `schema`, down to the fields of structs."""
     if table.schema.simpleString() == schema.simpleString():
         return table  # Spark would copy rows that are in the plan itself
     kinds = {column.name.lower(): column.dataType.simpleString() for column in table.schema.fields}

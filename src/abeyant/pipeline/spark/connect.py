@@ -1,6 +1,6 @@
-"""Spark Connect: a session whose Spark runs in a server, perhaps on another machine.
+"""Detect sessions of Spark Connect, whose Spark runs in a server, perhaps on another machine.
 
-Calls that need the driver's own JVM are guarded by `is_connect`, next to what Connect offers instead.
+Callers check `is_connect` before they use the driver's JVM, and use the substitutes of Spark Connect instead.
 """
 
 from __future__ import annotations
@@ -14,5 +14,5 @@ __all__ = ["is_connect"]
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Return whether a session is Spark Connect's, by its class's module, since Connect may not be installed."""
+    """Return whether a session is of Spark Connect, by the module of its class: Connect may not be installed."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")

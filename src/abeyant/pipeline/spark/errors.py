@@ -1,7 +1,6 @@
-"""Explain failures of Spark in one line; and hold every message of Spark, Hadoop and Java that is matched by its text.
+"""Explain failures of Spark in one line. All texts of Spark, Hadoop and Java by which errors are recognized are here.
 
-Such texts are not an interface. So all of them are here, and docs/dependencies.md lists the versions in which each was
-seen.
+Such texts are not an interface, so docs/dependencies.md lists the versions in which each text was seen.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ def explained() -> Iterator[None]:
 def silence_loggers() -> Iterator[None]:
     """Silence the JSON lines of Spark's loggers and Py4J's tracebacks: the exception that is raised says the same.
 
-    If the JVM has ended, they stay silent until this process ends: Py4J's own threads still try to call it.
+    If the JVM has ended, the loggers stay silent until this process ends, as Py4J's own threads still call the JVM.
     """
     # Created as Spark does it: the first to name a logger decides its class.
     loggers = [
@@ -142,9 +141,9 @@ def silence_loggers() -> Iterator[None]:
 def in_one_line(error: BaseException) -> str:
     """Return the most useful line about a failure of Spark.
 
-    In this order: how the JVM ended; that memory or a disk was full; the package of a missing file system; an
-    `AbeyantError` of a worker or the driver; the file that cannot be read; the end of another Python traceback; Java's
-    first cause; the first line.
+    The first of these that applies: how the JVM ended; that memory or a disk was full; the package of a missing file
+    system; a name with a colon; an `AbeyantError` of a worker or the driver; the file that cannot be read; the end of
+    another Python traceback; Java's first cause; the first line.
     """
     text = _text(error)
     # A Java error of one line has lost its trace: the JVM was ending.
@@ -157,9 +156,7 @@ def in_one_line(error: BaseException) -> str:
         return OUT_OF_MEMORY
     disk_error = next((phrase for phrase in _FULL if phrase in text), None)
     if disk_error is not None:
-        return (
-            f"the disk is full, of the result or of Spark's temporary files ({disk_error}): make room and start again"
-        )
+        return f"the disk is full, for the result or Spark's temporary files ({disk_error}): make room and start again"
     file_system = _NO_FILE_SYSTEM.search(text)
     if file_system is not None:
         return _package_of(file_system[1], file_system[2])
@@ -183,7 +180,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 def _text(error: BaseException) -> str:
-    """Return the text of an error; "" for a Java error whose JVM has ended, since Py4J fetches the text from it."""
+    """Return the text of an error; "" for a Java error whose JVM has ended, as Py4J fetches the text from the JVM."""
     try:
         return str(error)
     except (Py4JError, ConnectionError):
@@ -204,9 +201,7 @@ def _package_of(class_name: str | None, scheme: str | None) -> str:
     package = _PACKAGES.get(class_name.partition(".")[0] if class_name else scheme or "")
     subject = f"scheme {scheme}://" if class_name is None else f"class {class_name.rpartition('.')[2]}"
     if package is None:
-        return (
-            f"this Spark has no file system for {subject}: give it the jar that brings it, as by --conf spark.jars=JAR"
-        )
+        return f"this Spark has no file system for {subject}: add the jar that has one, as by --conf spark.jars=JAR"
     return (
         f"this Spark has no file system for {subject}: start it with "
         f"--conf spark.jars.packages=org.apache.hadoop:{package}:{hadoop_version()}"
@@ -248,17 +243,17 @@ def lacks_format(spark: SparkSession, name: str) -> bool:
 
 
 def query_error(error: BaseException) -> str:
-    """Return in one line why a streaming query failed, and what to do where that is known."""
+    """Return in one line why a streaming query failed, and what to do about it if that is known."""
     text = str(error)
     message = in_one_line(error).rpartition("terminated with exception: ")[2]
     if message == unread_file(text):
-        return f"{message}; then the same command goes on"
+        return f"{message}; then start the same command again"
     explanation = next((reason for sign, reason in _QUERY_ENDED if sign in text), None)
     return f"{explanation}: {message}" if explanation else message
 
 
 def unread_file(text: str) -> str | None:
-    """Return which file could not be read, why, and what to do; None where the failure is not about a file.
+    """Return which file could not be read, why, and what to do; None if the failure is not about a file.
 
     Spark's own first cause names an internal class, and not the file.
     """
@@ -279,13 +274,13 @@ def unread_file(text: str) -> str | None:
         data_type = _PHYSICAL.get(reading["found"], reading["found"])
         return f"{file}: column {reading['column']!r} is {data_type} in it, expected {reading['expected']}: {_MEND}"
     if any(phrase in text for phrase in _NO_PARQUET):
-        advice = "" if file.endswith(".parquet") else "say what it is by --format, "
+        advice = "" if file.endswith(".parquet") else "name its format by --format, "
         return f"{file} is not a Parquet file, or is truncated: {advice}{_MEND}"
     causes = _CAUSED_BY.findall(text)
     return f"{file} cannot be read{f' ({causes[-1].strip()})' if causes else ''}: {_MEND}"
 
 
-_MEND: Final = "write it like the others, or remove it"
+_MEND: Final = "write this file like the other files, or remove it"
 
 
 def _plain(uri: str) -> str:

@@ -12,7 +12,7 @@ BRINGS: Final = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich", "msgsp
 
 
 def check_extra(what: str) -> None:
-    """Raise AbeyantError that says what to install for `what` if a package is missing. Imports none of them.
+    """Raise AbeyantError that says what to install for `what` if a package is missing. Import none of the packages.
 
     A missing Java is named only if something else is missing too: Spark Connect needs none, and starting a session
     looks for one anyway.

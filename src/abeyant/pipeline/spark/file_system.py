@@ -1,6 +1,7 @@
 """Rename directories on the file system that Spark writes to: by the driver's JVM, on Spark Connect by Arrow.
 
-Spark has no public call for it. Arrow supports local paths and HDFS; for others it lacks the session's settings.
+Spark has no public call to rename. Arrow renames local directories and HDFS's; for other file systems, Arrow lacks the
+session's settings.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["FileSystem", "file_system"]
 
 
 class FileSystem(Protocol):
-    """The directories below one root; names are relative to it."""
+    """The directories below one root; names are relative to the root."""
 
     def exists(self, name: str) -> bool:
         """Return whether a file or directory exists."""
@@ -56,7 +57,7 @@ class _ByHadoop(HadoopFiles):
 
 
 class _ByArrow:
-    """Arrow's file system: of this machine (in a batch of Spark Connect, the server's), or HDFS."""
+    """Arrow's file system: local (a batch of Spark Connect runs on the server, so on the server's disk), or HDFS."""
 
     def __init__(self, root: str) -> None:
         from pyarrow import fs
@@ -70,7 +71,7 @@ class _ByArrow:
         except (OSError, ValueError) as error:
             raise AbeyantError(_connect_error(root, str(error))) from error
         if self._files.type_name != "hdfs":
-            raise AbeyantError(_connect_error(root, "it renames no directories"))
+            raise AbeyantError(_connect_error(root, "Arrow cannot rename directories there"))
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
@@ -95,6 +96,6 @@ class _ByArrow:
 
 def _connect_error(root: str, why: str) -> str:
     return (
-        f"{root}: on Spark Connect a batch can be written to a local path or HDFS only ({why}): name one of these, or "
-        "run the query in a session that is not Connect's"
+        f"{root}: on Spark Connect a batch can be written to a local path or HDFS only ({why}): write to one of these, "
+        "or run the query in a session without Spark Connect"
     )

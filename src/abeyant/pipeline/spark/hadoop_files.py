@@ -1,7 +1,7 @@
-"""Hadoop's file systems and settings, called in the driver's JVM with the session's settings.
+"""Call Hadoop's file systems in the driver's JVM, and read Hadoop's settings of a session.
 
-PySpark has no public call for either. All uses of `_jvm`, `_gateway` and `_jsparkSession` for files are here; a session
-of Spark Connect has none of these.
+PySpark has no public calls for these. All uses of `_jvm`, `_gateway` and `_jsparkSession` for files are here; a session
+of Spark Connect has no such attributes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from abeyant.pipeline.spark.connect import is_connect
 __all__ = ["HadoopError", "HadoopFiles", "hadoop_settings", "hadoop_user"]
 
 HadoopError = Py4JJavaError
-"""Raised when Hadoop fails; `errors` reads its text."""
+"""Raised when Hadoop fails; the module `errors` interprets its text."""
 
 
 class HadoopFiles:
@@ -72,7 +72,7 @@ class HadoopFiles:
             stream.close()
 
     def write_text(self, name: str, text: str) -> None:
-        """Write a small file, over an existing one."""
+        """Write a small file, or replace it if it exists."""
         _write(self._files.create(self.path(name), True), text)
 
     def create_text(self, name: str, text: str) -> None:
@@ -89,7 +89,7 @@ class HadoopFiles:
         return int(self._files.getFileStatus(self.path(name)).getModificationTime())
 
     def data_files(self, name: str) -> dict[str, int]:
-        """Return the sizes in bytes of the files below a directory, by name, without hidden ones (`_` or `.` first)."""
+        """Return the sizes in bytes of the files below a directory, by name; skip hidden files (`_` or `.` first)."""
         found = {}
         folder = self.path(name)
         listing = self._files.listFiles(folder, True)
@@ -109,7 +109,7 @@ class HadoopFiles:
         self._files.copyToLocalFile(False, self.path(name), self._local(to), True)
 
     def upload(self, file: Path, name: str) -> None:
-        """Copy a file of this machine, over an existing one."""
+        """Copy a file from this machine; replace a file of this name."""
         self._files.copyFromLocalFile(False, True, self._local(file), self.path(name))
 
     def _local(self, file: Path) -> Any:
@@ -117,7 +117,7 @@ class HadoopFiles:
 
 
 def hadoop_settings(spark: SparkSession) -> Callable[[str], str]:
-    """Return a function that looks a Hadoop setting of the session up by name, '' where it is not set.
+    """Return a function from the name of a Hadoop setting to its value in this session, '' if it is not set.
 
     On Spark Connect only `spark.hadoop.*` is known, not the server's `core-site.xml`.
     """
@@ -128,7 +128,7 @@ def hadoop_settings(spark: SparkSession) -> Callable[[str], str]:
 
 
 def hadoop_user(spark: SparkSession) -> str:
-    """Return the user's name as Hadoop has it. Not on Spark Connect."""
+    """Return the short name of Hadoop's current user. Not on Spark Connect."""
     jvm: Any = spark._jvm
     return str(jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().getShortUserName())
 

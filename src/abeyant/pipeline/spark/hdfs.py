@@ -20,9 +20,9 @@ __all__ = ["hdfs_settings"]
 
 
 def hdfs_settings(spark: SparkSession, uri: str) -> tuple[tuple[str, Any], ...]:
-    """Return the arguments of `WebHdfs` for a URI; none where Arrow finds libhdfs and reads HDFS itself.
+    """Return the arguments of `WebHdfs` for a URI; () if Arrow finds libhdfs and reads HDFS itself.
 
-    Raises `AbeyantError` where the cluster requires Kerberos and libhdfs is missing.
+    Raises `AbeyantError` if the cluster requires Kerberos and libhdfs is missing.
     """
     if _has_libhdfs():
         return ()
@@ -57,7 +57,7 @@ def _user(spark: SparkSession) -> str:
 
 
 def _has_libhdfs() -> bool:
-    """Return whether the library is where Arrow looks for it. Loading it would start a JVM in this process."""
+    """Return whether libhdfs is where Arrow looks for it. Loading libhdfs would start a JVM in this process."""
     hadoop = os.environ.get("HADOOP_HOME")
     folders = [os.environ.get("ARROW_LIBHDFS_DIR"), hadoop, f"{hadoop}/lib/native" if hadoop else None]
     return any(folder and (Path(folder) / "libhdfs.so").exists() for folder in folders)

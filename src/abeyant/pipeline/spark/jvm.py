@@ -1,4 +1,4 @@
-"""The JVM that Spark runs in: start it quietly, and explain how it ended when it no longer responds.
+"""Start the JVM that Spark runs in, without output, and explain how the JVM ended when it no longer responds.
 
 PySpark keeps one JVM for the life of the process: a new session runs in the same JVM as a stopped one.
 """
@@ -57,10 +57,10 @@ _FATAL: Final = "SparkUncaughtExceptionHandler: "
 
 
 def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
-    """Return the gateway to this process's JVM, started with `conf` unless it runs.
+    """Return the gateway to this process's JVM. Start the JVM with `conf` unless it runs.
 
-    With `silent` the JVM does not inherit standard output, which it would keep open if it outlives this process. If it
-    lists its classes, their archive is written when this process ends.
+    With `silent` the JVM does not inherit standard output, which it would keep open if it outlives this process. If
+    options in `conf` then let it list its classes, their archive is written when this process ends.
     """
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -82,7 +82,7 @@ def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
 
 
 def end_listing(gateway: JavaGateway, listed: Path) -> None:
-    """End this process's JVM, which lists its classes, and start writing their archive. Takes half a second."""
+    """End this process's JVM, which lists its classes, and start to write their archive. Takes half a second."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
     try:
@@ -97,7 +97,7 @@ def end_listing(gateway: JavaGateway, listed: Path) -> None:
 
 @contextmanager
 def interrupted_later() -> Iterator[None]:
-    """Delay a first Ctrl-C or SIGTERM until the block ends; a second one acts at once.
+    """Delay a first Ctrl-C or SIGTERM until the block ends; a second signal acts at once.
 
     If PySpark is interrupted while it waits for its JVM, it removes the folder in which the JVM would write its port.
     The JVM then fails to write it, never checks whether its parent lives, and runs for ever.
@@ -130,7 +130,7 @@ def interrupted_later() -> Iterator[None]:
 
 
 def end_quietly(context: SparkContext) -> None:
-    """Keep PySpark's accumulator thread from printing a traceback when the JVM is gone: the next call reports it."""
+    """Keep PySpark's accumulator thread from printing a traceback after the JVM ended: the next call reports that."""
     server: Any = getattr(context, "_accumulatorServer", None)
     if server is None:  # a private attribute of PySpark, which may go
         return
@@ -146,7 +146,7 @@ def end_quietly(context: SparkContext) -> None:
 def jvm_exit(seconds: float = 2.0) -> str | None:
     """Return how this process's JVM ended; None if it runs, or if another process started it.
 
-    Call it when the JVM did not respond. Waits up to `seconds` for a JVM that is ending.
+    Call this when the JVM did not respond. It waits up to `seconds` for a JVM that is ending.
     """
     from pyspark import SparkContext
 
@@ -162,11 +162,11 @@ def jvm_exit(seconds: float = 2.0) -> str | None:
     if status < 0:
         reason = f"its JVM was killed by signal {-status}"
         return f"{reason}, as when the machine runs out of memory" if status == -signal.SIGKILL else reason
-    return f"its JVM ended with status {status}: {last_error_line() or 'it said nothing'}"
+    return f"its JVM ended with status {status}: {last_error_line() or 'it printed no error'}"
 
 
 def last_error_line() -> str:
-    """Return the line of the JVM's error stream that says why it ended; or its last line."""
+    """Return the line of the JVM's error stream that says why the JVM ended, else the last useful line, or ''."""
     if _said is None:
         return ""
     size = os.fstat(_said).st_size

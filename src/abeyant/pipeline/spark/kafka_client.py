@@ -1,4 +1,4 @@
-"""Kafka's admin client in the driver's JVM, from the client library of Spark's connector."""
+"""Call Kafka's admin client in the driver's JVM. The client's library comes with Spark's Kafka connector."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["KafkaClientError", "describe_topics"]
 
 
 class KafkaClientError(Exception):
-    """A failure of the client. `kind` and message are class and message of the innermost Java exception."""
+    """Raised if the client fails. `kind` and the message are class and message of the innermost Java exception."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class KafkaClientError(Exception):
 
 
 def describe_topics(spark: SparkSession, topics: Iterable[str], settings: Mapping[str, str]) -> None:
-    """Describe topics; raise `KafkaClientError` if one does not exist or the brokers do not respond."""
+    """Check that topics exist: raise `KafkaClientError` if a topic does not exist or the brokers do not respond."""
     jvm: Any = spark._jvm
     properties = jvm.java.util.Properties()
     for name, value in settings.items():

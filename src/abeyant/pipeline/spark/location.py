@@ -22,7 +22,7 @@ def is_text(path: str) -> bool:
 
 
 def location(path: str) -> str:
-    """Return a URI for reading, with the globs of a URI kept; a path without scheme is local, and taken literally."""
+    """Return a URI for reading. Globs in a URI are kept; a path without scheme is local, and its globs are escaped."""
     return path if is_uri(path) else f"file://{_escaped(str(Path(path).resolve()))}"
 
 
@@ -32,7 +32,7 @@ def plain(path: str) -> str:
 
 
 def literal(path: str) -> str:
-    """Return a URI for reading without globs, such as that of a result."""
+    """Return a URI for reading in which globs are escaped, for example the URI of a result."""
     return _escaped(plain(path))
 
 

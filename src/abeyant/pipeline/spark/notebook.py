@@ -1,9 +1,9 @@
-"""Show Spark's progress below notebook cells, and at the end the seconds that each took.
+"""Show Spark's progress below notebook cells, and at the end of a cell the seconds that Spark took.
 
-A notebook is a kernel of Jupyter's protocol: Jupyter, VS Code, Colab. It has imported IPython already; this module
-never does. Spark is lazy, so `resolve` has nothing to show itself: it starts to watch the cells. While a cell runs, a
-thread polls the active jobs five times a second, except those of streams. Spark Connect needs no thread: the server
-sends its progress.
+A notebook is a process with a kernel of Jupyter's protocol, as in Jupyter, VS Code and Colab. The process has imported
+IPython already; this module never imports it. Spark is lazy, so `resolve` itself runs no jobs to show: it only starts
+to watch the cells. While a cell runs, a thread polls the active jobs five times a second, except the jobs of streams.
+Spark Connect needs no thread: the server sends its progress.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ __all__ = ["notebook_progress", "watch_cells"]
 def notebook_progress(on: bool = True) -> None:
     """Show Spark's progress below each cell from the next cell on, or stop showing it.
 
-    `pipeline.resolve` and `pipeline.plots` switch it on for their session, unless it was switched off before; a call
-    here does so for the active session. Does nothing outside a notebook.
+    `pipeline.resolve` and `pipeline.plots` switch progress on for their session, unless it was switched off before;
+    this function switches it on for the active session. Outside a notebook it does nothing.
     """
     _CELLS.off = not on
     if not on:
@@ -44,7 +44,7 @@ def notebook_progress(on: bool = True) -> None:
 
 
 def watch_cells(spark: SparkSession) -> None:
-    """Watch this session from now on, the running cell included, if this is a notebook."""
+    """In a notebook, show this session's progress from now on, the running cell included; elsewhere do nothing."""
     ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if getattr(shell, "kernel", None) is None or _CELLS.off:
@@ -69,7 +69,7 @@ class _Line:
         self._show(f"Spark: {tasks}, {self._seconds()}", f'<progress value="{share:.3f}" max="1"></progress>')
 
     def end(self) -> None:
-        """Replace the bar by the seconds it took, if one was shown."""
+        """Replace the progress bar, if it was shown, by the seconds that the cell's jobs took."""
         if self._handle is not None:
             self._show(f"Spark: {self._seconds()}")
 
@@ -90,7 +90,7 @@ class _Line:
 
 
 class _Cells:
-    """Watch one session while the cells of this kernel run."""
+    """The cells of this notebook's kernel, below which the progress of one session is shown while they run."""
 
     def __init__(self) -> None:
         self.off = False
@@ -110,7 +110,7 @@ class _Cells:
         shell.events.register("post_run_cell", self._end)
 
     def watch(self, spark: SparkSession | None) -> None:
-        """Watch this session instead of the former one."""
+        """Watch this session instead of the former session; None: watch no session."""
         if spark is self._spark:
             return
         self._end()
@@ -152,7 +152,7 @@ class _Cells:
 
 
 def _active_jobs(spark: SparkSession, tracker: StatusTracker) -> Iterable[int]:
-    """Return the running jobs, without those of streams, which do not belong to the cell."""
+    """Return the ids of the running jobs, without the jobs of streams, which do not belong to the cell."""
     jobs = set(tracker.getActiveJobsIds())
     for query in spark.streams.active if jobs else ():
         jobs.difference_update(tracker.getJobIdsForGroup(str(query.runId)))

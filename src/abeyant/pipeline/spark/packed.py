@@ -1,6 +1,6 @@
-"""Rows packed as Arrow tables in a binary column, for data that only Python writes and reads.
+"""Pack rows as Arrow tables in a binary column, for data that only Python writes and reads.
 
-Converting each row from Arrow to Spark's own rows and back costs the JVM more than the work on them.
+Converting each row from Arrow to Spark's own rows and back would cost the JVM more than the work on the rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NamedWork = Callable[[Iterator[tuple[str, pa.Table]]], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True)
 class PackedRows:
-    """The rows of one of the tables packed in a DataFrame."""
+    """The rows of one table, `name`, in a DataFrame that holds packed rows of several tables (`PACKED`)."""
 
     packed: DataFrame
     name: str
@@ -51,7 +51,7 @@ class PackedRows:
         return own_rows.mapInArrow(partial(_unpacked, prepare=self.prepare, work=work), schema)
 
     def map_named(self, work: NamedWork, columns: Mapping[str, Sequence[str]], schema: StructType | str) -> DataFrame:
-        """Apply `work` to the tables that `columns` names, each with its name."""
+        """Apply `work` to pairs (name, rows) of the tables that are keys of `columns`."""
         subset = self.packed.where(F.col("name").isin(list(columns)))
         return subset.mapInArrow(partial(_named, work=work), schema)
 
@@ -61,7 +61,7 @@ class PackedRows:
 
 
 def pack(table: pa.Table) -> bytes:
-    """Return a table as bytes."""
+    """Return a table as bytes: an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table.combine_chunks())
@@ -70,12 +70,12 @@ def pack(table: pa.Table) -> bytes:
 
 
 def unpack(packed: bytes) -> pa.Table:
-    """Return the packed table."""
+    """Return the table in bytes that `pack` returned."""
     return pa.ipc.open_stream(packed).read_all()
 
 
 def named_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
-    """Yield each table of packed rows with its name. Call it in a worker."""
+    """Unpack packed rows: yield pairs (name, rows). Call this in a worker."""
     freeze_imports()
     for batch in batches:
         for name, rows in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
@@ -83,7 +83,7 @@ def named_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Ta
 
 
 def packed_rows(name: str, rows: pa.Table) -> pa.RecordBatch:
-    """Return a batch of one row of `PACKED`."""
+    """Pack rows of the table `name`: return a batch with one row (`PACKED`)."""
     return pa.record_batch([pa.array([name]), pa.array([pack(rows)], pa.binary())], ["name", "rows"])
 
 

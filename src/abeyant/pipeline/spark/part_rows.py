@@ -1,7 +1,7 @@
-"""Rows that workers wrote to Parquet files in a shared folder, for workers of later jobs to read.
+"""Read rows that workers of an earlier job wrote to Parquet files in a shared folder.
 
-Only the columns that a job needs are read. Keeping the rows in Spark's memory instead would convert all of them from
-Python to the JVM, and back for each job.
+Only the columns that a job needs are read. To keep the rows in Spark's memory instead, Spark would convert all rows
+from Python to the JVM, and back for each job.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PartRows:
-    """The rows of one of several tables. Each task wrote at most one Parquet file per table, named after the task."""
+    """The rows of one table, `name`, of several. Each task wrote at most one file per table, named after the task."""
 
     sparkSession: SparkSession  # noqa: N815 - as of a DataFrame
     folders: Mapping[str, Path]
@@ -36,19 +36,19 @@ class PartRows:
     prepare: Callable[[pa.Table], pa.Table] | None = None
     """A function that is applied to each chunk before the work."""
     columns: Sequence[str] | None = None
-    """The columns to read, all by default. Nested ones have Parquet's names, such as `watches.list.element.key`."""
+    """The columns to read; None: all. Nested columns have Parquet's names, such as `watches.list.element.key`."""
 
     def prepared(self, prepare: Callable[[pa.Table], pa.Table], columns: Sequence[str]) -> PartRows:
         """Return the same rows with only `columns` read, and `prepare` applied to each chunk."""
         return replace(self, prepare=prepare, columns=columns)
 
     def mapInArrow(self, work: Work, schema: StructType | str) -> DataFrame:  # noqa: N802 - as of a DataFrame
-        """Apply `work` to the rows of each part."""
+        """Apply `work` to the rows of each file, one task per file."""
         read = partial(_read, folder=self.folders[self.name], columns=self.columns, prepare=self.prepare)
         return self._map(partial(_worked, read=read, work=work), [self.name], schema)
 
     def map_named(self, work: NamedWork, columns: Mapping[str, Sequence[str]], schema: StructType | str) -> DataFrame:
-        """Apply `work` to the tables that `columns` names, each with its name."""
+        """Apply `work` to pairs (name, rows) of the tables in `columns`, which lists each table's columns to read."""
         read = partial(_read_named, folders=self.folders, columns=columns)
         return self._map(partial(_worked, read=read, work=work), list(columns), schema)
 

@@ -1,7 +1,7 @@
 """Read from a query plan: a table's estimated size, the files and filter of a plain scan, and a column's origins.
 
-No job is run. The size is parsed from the plan's text, which every kind of session has; the rest comes from the plan
-itself, in the driver's JVM.
+No job is run. The size is parsed from the plan's text, which every kind of session has. The rest is read from the
+plan's objects in the driver's JVM.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PASSING: Final = {
         *("Repartition", "RepartitionByExpression", "RebalancePartitions"),
     )
 }
-"""Plan nodes whose columns are those of their children, value for value, or null."""
+"""Plan nodes that only pass their children's columns on: each value is a value of the child's column, or null."""
 _EXPRESSIONS: Final = f"{_CATALYST}.expressions."
 _RELATION: Final = f"{_SOURCES}.LogicalRelation"
 _FILES: Final = f"{_SOURCES}.HadoopFsRelation"
@@ -60,7 +60,7 @@ _OPTIONS: Final = {
     *("path", "paths", "__paths__", "basepath", "mergeschema", "recursivefilelookup"),
     *("pathglobfilter", "modifiedbefore", "modifiedafter"),
 }
-"""Reader options that choose files and schema only. Any other might change the values that are read."""
+"""Reader options that choose files and schema only. Any other option might change the values that are read."""
 
 
 # Types whose values compare the same in Spark and in Arrow: not floats (NaN), nor text with a collation.
@@ -74,9 +74,10 @@ _OPERATORS: Final = {
 Expression = tuple[Any, ...]
 """An expression that a scan computes: an operator and its operands, which are expressions too.
 
-`("column", name, type)` and `("literal", value, type)` have none, types in Spark's notation; `("cast", operand, type)`;
-`("list", operand)` is a list of one value, `("struct", name, operand, ...)` a struct; the others are comparisons (`=`
-and so on), `and`, `or`, `not`, `is null`, `is not null`, as SQL has them.
+`("column", name, type)` and `("literal", value, type)` have no operands; types are in Spark's notation. `("cast",
+operand, type)` converts, `("list", operand)` makes a list of one value, `("struct", name, operand, ...)` a struct. The
+other operators are comparisons (`=` and so on), `and`, `or`, `not`, `is null` and `is not null`, which mean the same as
+in SQL.
 """
 
 
@@ -107,12 +108,12 @@ class Size(NamedTuple):
 
 
 def estimated_size(table: DataFrame) -> Size | None:
-    """Return the size that Spark's optimizer estimates for a table; None where it gives none. Runs no job.
+    """Return the size that Spark's optimizer estimates for a table; None if there is no estimate. Runs no job.
 
-    Exact for rows that came from this process; 8 EiB where nothing is known, as for an RDD. Spark estimates files by
-    their size on disk; here they count sixfold, since they may be compressed.
+    The size is exact for rows that came from this process, and 8 EiB if nothing is known, as for an RDD. Spark
+    estimates files by their size on disk; here they count sixfold, since they may be compressed.
 
-    (`EXPLAIN` in SQL gives it too, but needs a view of the table, which takes 1.5 s more in a fresh JVM.)
+    (`EXPLAIN` in SQL gives the size too, but needs a view of the table, which takes 1.5 s more in a fresh JVM.)
     """
     try:
         plan = _explained(table)
@@ -126,9 +127,9 @@ def estimated_size(table: DataFrame) -> Size | None:
 
 
 def constant_text(table: DataFrame, column: str) -> str | None:
-    """Return the text that a column has in every row by the plan, such as a literal; None where it shows none.
+    """Return the text that a column has in every row according to the plan, such as a literal; None if it is not shown.
 
-    A text with `#` or `(` is not found, because a plan prints texts as it prints expressions. Runs no job.
+    A text with `#` or `(` is not found, because a plan prints texts in the same way as expressions. Runs no job.
     """
     try:
         match = _CONSTANT.match(_explained(table.select(f"`{column}`")))
@@ -146,9 +147,9 @@ def _explained(table: DataFrame) -> str:
 
 
 def plain_scan(table: DataFrame, required: Iterable[str]) -> Scan | None:
-    """Return a table's scan of Parquet files, with the columns `required`; None where the table is anything else.
+    """Return a table's scan of Parquet files, with the columns `required`; None if the table is anything else.
 
-    The text of a plan lacks the reader's options and the partitions' columns, so this reads the plan itself.
+    The text of a plan lacks the reader's options and the partitions' columns, so this reads the plan's objects.
     """
     classic: Any = table
     plan = classic._jdf.queryExecution().optimizedPlan()
@@ -182,8 +183,9 @@ def plain_scan(table: DataFrame, required: Iterable[str]) -> Scan | None:
 def column_origins(table: DataFrame, name: str) -> list[FileColumn | str] | None:
     """Return the origins of a text column: constants, and columns of Parquet files. Runs no job.
 
-    Every value is null or one of these; filters, joins and so on may drop some. None where anything else contributes
-    values, such as a function, another format, or the rows of another process. O(nodes of the plan and files).
+    Every value of the column is null, such a constant, or a value of such a column; filters, joins and so on may drop
+    values. Return None if anything else contributes values, such as a function, another format, or rows that are in no
+    file. O(nodes of the plan and files).
     """
     if is_connect(table.sparkSession):
         return None
@@ -199,7 +201,7 @@ def column_origins(table: DataFrame, name: str) -> list[FileColumn | str] | None
 
 
 def _origins(table: DataFrame, plan: Any, column: Any) -> list[FileColumn | str]:
-    """Return the origins of a column of a plan's output. Raises `_UnknownError`."""
+    """Return the origins of a column of a plan's output. Raises `_UnknownError` if the plan does not show them all."""
     kind = _class_of(plan)
     if kind in (_PROJECT, _AGGREGATE):
         expressions = plan.projectList() if kind == _PROJECT else plan.aggregateExpressions()
@@ -226,7 +228,7 @@ def _origins(table: DataFrame, plan: Any, column: Any) -> list[FileColumn | str]
 
 
 def _origins_of_value(table: DataFrame, plan: Any, expression: Any) -> list[FileColumn | str]:
-    """Return the origins of an expression over a plan's output. Raises `_UnknownError`."""
+    """Return the origins of an expression over a plan's output. Raises `_UnknownError` as `_origins` does."""
     name = _class_of(expression).removeprefix(_EXPRESSIONS)
     if name == "Alias":
         return _origins_of_value(table, plan, expression.child())
@@ -247,7 +249,7 @@ def _is_same_column(attribute: Any, column: Any) -> bool:
 
 
 def names_of(expressions: Iterable[Expression]) -> dict[str, str]:
-    """Return the types of the columns that expressions read, by name."""
+    """Return the types of the columns that expressions read, by column name."""
     types: dict[str, str] = {}
     for operator, *operands in expressions:
         if operator == "column":
@@ -262,7 +264,7 @@ class _UnknownError(Exception):
 
 
 def _expression(expression: Any) -> Expression:
-    """Translate an expression of Spark's plan. Raises `_UnknownError` for one that is not among `Expression`."""
+    """Translate an expression of Spark's plan. Raises `_UnknownError` if `Expression` cannot represent it."""
     name, kind = _class_of(expression).removeprefix(_EXPRESSIONS), expression.dataType().simpleString()
     if name == "Alias":
         return _expression(expression.child())

@@ -20,13 +20,13 @@ HDFS: Final = "hdfs://"
 AZURE: Final = ("abfs://", "abfss://")
 
 Reach = tuple[tuple[str, Any], ...]
-"""Arguments of a file system, by name: of `WebHdfs` or of one of Arrow's. They may hold a key: never show them."""
+"""Arguments of `WebHdfs` or of a file system of Arrow, by name. They may hold a secret key: never show them."""
 
 
 def reach_of(spark: SparkSession, uri: str) -> Reach:
     """Return the file system's arguments for workers that read this URI, from the session's settings.
 
-    They are empty for `hdfs` if Arrow finds Hadoop's libhdfs. Raises `AbeyantError` for a URI that
+    The arguments are empty for `hdfs` if Arrow finds Hadoop's libhdfs. Raises `AbeyantError` for an Azure URI that
     names no account, and for Kerberos without libhdfs.
     """
     from abeyant.pipeline.spark.azure import azure_settings
@@ -55,7 +55,7 @@ def system_of(uri: str, reach: Reach) -> tuple[Any, str]:
 
 @lru_cache(maxsize=16)
 def _made(kind: str, reach: Reach) -> Any:
-    """Return the file system `kind`. Cached, since each opens its own connections."""
+    """Return an instance of Arrow's file system class `kind`. It is cached, as each opens its own connections."""
     from pyarrow import fs
 
     return getattr(fs, kind)(**dict(reach))

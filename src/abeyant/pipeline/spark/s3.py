@@ -1,4 +1,4 @@
-"""Convert a session's `fs.s3a` settings to Arrow's, for readers in Python workers.
+"""Convert a session's `fs.s3a` settings to arguments of Arrow's file system, for readers in Python workers.
 
 Workers have no JVM, so the driver reads the settings once.
 """
@@ -28,7 +28,7 @@ _TEXTS: Final = {
 def s3_settings(spark: SparkSession, bucket: str) -> S3Settings:
     """Return the endpoint, region, path style and keys of `fs.s3a.*`, or `fs.s3a.bucket.BUCKET.*`.
 
-    Without keys Arrow looks for them where Amazon's own tools do: the environment, the profile, the machine's role. On
+    Without keys, Arrow looks where Amazon's own tools look: in the environment, the profile and the machine's role. On
     Spark Connect only `spark.hadoop.*` is known, not the server's `core-site.xml`.
     """
     lookup = hadoop_settings(spark)

@@ -1,4 +1,4 @@
-"""Start a Spark session for the pipeline: with a Java that works, UTC, quiet, and on loopback only when local."""
+"""Start a Spark session for the pipeline: on a supported Java, in UTC, without logs, and only on loopback if local."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 # Options for jobs of a minute, where warming up costs more than it gains.
 BRIEF_COLLECTOR: Final = "-XX:+UseSerialGC"
-"""Separate from BRIEF_JAVA: a JVM with two collectors in its options does not start."""
+"""The garbage collector for jobs of a minute. Not in BRIEF_JAVA, as a JVM given two collectors does not start."""
 
 # With the first compiler alone a JVM reserves 48 MB for compiled code. Spark fills that within minutes; then a task
 # fails and Spark ends the JVM. Reserved memory is not used memory. The large metaspace avoids collections while Spark's
@@ -46,10 +46,10 @@ BRIEF_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m"
 """JVM options for jobs of a minute, besides the collector."""
 
 INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""No generated code: generating and compiling it takes a seventh of a small command's processor time."""
+"""Settings without generated code: to generate and compile it takes a seventh of a small command's processor time."""
 
 GENERATED: Final = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-"""Spark's default: interpreting costs 0.15 s more per megabyte of log."""
+"""Settings with generated code, Spark's default: to interpret costs 0.15 s more per megabyte of log."""
 
 _LOG_OPTION: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 _CONNECT: Final = "sc://"
@@ -95,11 +95,12 @@ def spark_session(
     Finds a Java (`NoJavaError` if there is none), makes the workers run this interpreter, sets the session's time zone
     to UTC, and keeps Spark's log off the terminal. `brief` is for jobs of seconds: a local Spark then spends little on
     compiling and optimizing. `config` adds to these settings or overrides them. With `for_command` a class archive may
-    be written when the process ends, so that the next one starts faster (see `archive`).
+    be written when the process ends, so that the next command starts faster (see `archive`).
 
-    PySpark keeps one JVM, so Java, its memory and its options are those of the process's first session. `spark-submit`
-    decides master, Java, Python and settings itself. `sc://HOST:PORT` gives a session of that Spark Connect server,
-    which decides all of these except `config`. Raises `AbeyantError` with Spark's last message if Spark does not start.
+    PySpark keeps one JVM, so the first session of a process decides its Java, memory and JVM options. `spark-submit`
+    decides master, Java, Python and settings of a program that it runs. With `sc://HOST:PORT` the session is on that
+    Spark Connect server, which decides all of these except `config`. Raises `AbeyantError` with Spark's last message if
+    Spark does not start.
     """
     config = config or {}
     try:
@@ -111,7 +112,7 @@ def spark_session(
 
     exit_reason = jvm_exit(0)
     if exit_reason is not None:
-        raise AbeyantError(f"this process can have no Spark session any more, start another: {exit_reason}")
+        raise AbeyantError(f"this process cannot start another Spark session: {exit_reason}; start a new process")
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -144,7 +145,7 @@ command_session: Final = partial(spark_session, for_command=True)
 
 
 def _connected(url: str, config: Mapping[str, str]) -> SparkSession:
-    """Return a session of the Spark Connect server at `url`: Java, memory and Python are the server's."""
+    """Return a session of the Spark Connect server at `url`, which has its own Java, memory and Python."""
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -187,7 +188,7 @@ def adapts_partitions(spark: SparkSession) -> bool:
 def _settings(
     master: str, app_name: str, java_options: list[str], *, brief: bool, config: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return all settings; `config` overrides ours."""
+    """Return all settings of a new session; `config` overrides the others."""
     local = _LOCAL.match(master)
     settings = {
         "spark.master": master,
@@ -236,9 +237,9 @@ def _local_settings(text: str | None, *, brief: bool) -> dict[str, str]:
 
 
 def _java_options(java: Java, config: Mapping[str, str], *, brief: bool, write: bool) -> list[str]:
-    """Return a local JVM's options: compiler, class archive, and a collector unless the user named one.
+    """Return a local JVM's options: compiler, class archive, and a garbage collector unless the user named one.
 
-    A JVM with two collectors does not start.
+    A JVM with options for two collectors does not start.
     """
     from abeyant.pipeline.spark.versions import needs_netty_unsafe, spark_home
 

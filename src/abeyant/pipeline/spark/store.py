@@ -1,7 +1,7 @@
 """Read and write small files on any file system of Spark, in the driver's JVM with the session's settings.
 
-An object store has no rename, but a small object appears whole or not at all, replaces another atomically, and can be
-created only if it does not exist. `results` builds on these.
+An object store has no rename, but a small object appears whole or not at all, replaces another object atomically, and
+can be created on condition that it does not exist. The package `results` relies on these guarantees.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _RENAME_FILES: Final = (*_RENAME_DIRECTORIES, "viewfs", "webhdfs", "abfs", "abfs
 """Schemes where a file is visible while it is written, and renamed atomically."""
 
 _REPLACE_FILES: Final = ("hdfs",)
-"""Schemes where a rename replaces another file atomically. Elsewhere Hadoop removes the other one first."""
+"""Schemes where a rename replaces another file atomically. Elsewhere Hadoop first removes the other file."""
 
 _REFUSE_NAMES: Final = ("abfs", "abfss")
-"""Schemes where `FileSystem.rename` refuses an existing name. (`FileContext` opens a client that nobody closes.)"""
+"""Schemes where we rename by `FileSystem.rename`: it refuses existing names, and `FileContext` would leak a client."""
 
 _NEXT: Final = ".next"
 """Suffix of a new file while the old one is removed. The name has no leading dot, which Spark would hide."""
@@ -51,28 +51,28 @@ def renames(place: str) -> bool:
 
 
 def places_of(place: str) -> tuple[str, ...]:
-    """Return the places where `Store.put` may have put a small file; read the first that exists."""
+    """Return the URIs at which `Store.put` may have put a small file, in the order in which to look for it."""
     # The third finds a file that was renamed between the first two reads.
     return (place, f"{place}{_NEXT}", place) if _stands_in(place) else (place,)
 
 
 def _stands_in(place: str) -> bool:
-    """Return whether a rename cannot replace a file atomically, so that a new file is first written beside it."""
+    """Return whether a new file must first stand beside the old file, as a rename cannot replace it atomically."""
     return scheme_of(place) in _RENAME_FILES and scheme_of(place) not in _REPLACE_FILES
 
 
 class Store:
     """The files below a root URI (`file://` with an unquoted path). Names are relative to the root.
 
-    Raises `AbeyantError` in a session of Spark Connect, which has no JVM here; and, as do all methods, where the
-    session lacks the file system or it fails.
+    The constructor raises `AbeyantError` in a session of Spark Connect, which has no JVM here. It and all methods raise
+    `AbeyantError` if the session lacks the file system, or the file system fails.
     """
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         if is_connect(spark):
             raise AbeyantError(
                 f"{root}: cannot write small files there from Spark Connect, which has no JVM here: run this in a "
-                "session that is not Connect's"
+                "session without Spark Connect"
             )
         self.root: Final = root.rstrip("/")
         self._aside: Final = scheme_of(root) in _RENAME_FILES
@@ -90,7 +90,7 @@ class Store:
             return self._files.exists(name)
 
     def read(self, name: str) -> str | None:
-        """Return a small file's text; None where there is none."""
+        """Return a small file's text; None if the file does not exist."""
         with self._failing_to("read"):
             for remaining in reversed(range(_LOOKS)):
                 try:
@@ -101,7 +101,7 @@ class Store:
         return None
 
     def put(self, name: str, text: str) -> None:
-        """Write a small file over an existing one; `read` returns either the old text or the new."""
+        """Write a small file, or replace it. Meanwhile, `read` returns either the old text or the new text."""
         with self._failing_to("write"):
             if not self._aside:
                 self._files.write_text(name, text)
@@ -111,7 +111,7 @@ class Store:
                 self._put_beside(name, text)
 
     def renew(self, name: str, text: str) -> None:
-        """Rewrite a small file to refresh its time. It exists all the time, but may be seen truncated."""
+        """Rewrite a small file to refresh its modification time. Meanwhile the file exists, but may be truncated."""
         if not self._stands_in:
             self.put(name, text)
             return
@@ -119,9 +119,9 @@ class Store:
             self._files.write_text(name, text)
 
     def put_new(self, name: str, text: str) -> bool:
-        """Write a small file unless it exists; return whether it was written. Of several callers one succeeds.
+        """Write a small file unless it exists; return whether it was written.
 
-        (On file systems with conditional writes: HDFS, S3, local ones.)
+        On file systems with conditional writes (HDFS, S3, local disks), only one of several callers succeeds.
         """
         with self._failing_to("write"):
             if self._files.exists(name):
@@ -191,7 +191,7 @@ class Store:
         return self._files.read_text(name) if self._files.exists(name) else None
 
     def _put_beside(self, name: str, text: str) -> None:
-        """Write a file in steps, after each of which `read` finds the old text or the new, whole."""
+        """Write a file in several steps. After each step, `read` finds the whole old text or the whole new text."""
         exists, next_name = self._files.exists(name), f"{name}{_NEXT}"
         if self._files.exists(next_name):  # a run was killed between these steps
             if exists:
@@ -207,7 +207,7 @@ class Store:
         self._rename(hidden_name, name, "NONE")
 
     def _write_hidden(self, name: str, text: str) -> str:
-        """Write a hidden file beside its place, because readers would see a partial one; return its name."""
+        """Write a hidden file beside `name`, where readers might see a partial file; return the hidden file's name."""
         folder, slash, last = name.rpartition("/")
         hidden_name = f"{folder}{slash}.{last}.{uuid4().hex[:12]}"
         self._files.write_text(hidden_name, text)
@@ -228,4 +228,4 @@ class Store:
 
 
 class _NameTakenError(AbeyantError):
-    """A file was not renamed: the name is taken, or the file no longer exists."""
+    """Raised if a file was not renamed: the new name is taken, or the file no longer exists."""

@@ -1,4 +1,4 @@
-"""Check Spark's version: all that the pipeline does differently for one version is decided here."""
+"""Check the versions of Spark, Java and pyarrow. All that the pipeline does differently by version is decided here."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def minor_of(spark: SparkSession) -> str:
 
 
 def versions_of(spark: SparkSession) -> dict[str, str]:
-    """Return the versions for a result's marker."""
+    """Return the versions of abeyant, Spark and Python, for a result's marker."""
     from abeyant import __version__
 
     return {"abeyant": __version__, "spark": spark.version, "python": platform.python_version()}
@@ -70,7 +70,7 @@ def needs_netty_unsafe(java: int) -> bool:
 def check_arrow(spark: SparkSession) -> None:
     """Raise `AbeyantError` for a pair of PySpark and pyarrow with which every batch of a stream fails.
 
-    Not checked on Spark Connect, where the server's pyarrow counts and a client cannot see it.
+    On Spark Connect nothing is checked: the server's pyarrow counts, and a client cannot see its version.
     """
     import pyarrow as pa
 

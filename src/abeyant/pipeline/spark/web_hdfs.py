@@ -35,7 +35,7 @@ class WebHdfs:
         self._user: Final = user
 
     def get_file_info(self, what: str | fs.FileSelector) -> Any:
-        """Return the `FileInfo` of a path, or a list of those below a selector's folder."""
+        """Return the `FileInfo` of a path, or a list with the `FileInfo` of each path below a selector's folder."""
         from pyarrow import fs
 
         if isinstance(what, str):
@@ -61,7 +61,7 @@ class WebHdfs:
     def request(self, path: str, what: str, **more: object) -> Any:
         """Send the operation `what` to one name node after the other; return the first response, a stream."""
         query = urllib.parse.urlencode({"op": what, "user.name": self._user, **more})
-        last_error: OSError = OSError("no name node is named")
+        last_error: OSError = OSError("no name node is configured")
         for address in self._addresses:
             try:
                 return _opener.open(f"{address}/webhdfs/v1{urllib.parse.quote(path)}?{query}", timeout=_SECONDS)
@@ -86,7 +86,7 @@ def _info(path: str, status: dict[str, Any]) -> fs.FileInfo:
 
 
 def _explained(error: urllib.error.HTTPError, path: str) -> OSError:
-    """Return a node's error without its Java trace: often that it is not active, or that the file does not exist."""
+    """Return a name node's error without its Java trace: often the node is not active, or the file does not exist."""
     try:
         exception = json.load(error)["RemoteException"]
     except (ValueError, LookupError, TypeError):
@@ -98,7 +98,7 @@ def _explained(error: urllib.error.HTTPError, path: str) -> OSError:
 
 
 class _File(io.RawIOBase):
-    """A file that reads on from one response, until a seek to another offset."""
+    """A file of HDFS, open for reading. Reads continue in one response until a seek to another offset."""
 
     def __init__(self, files: WebHdfs, path: str, size: int) -> None:
         self._files: Final = files

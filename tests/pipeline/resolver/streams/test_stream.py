@@ -158,7 +158,7 @@ def test_what_waits_can_be_read_while_the_query_runs(spark: SparkSession, tmp_pa
     with pytest.raises(AbeyantError, match=r"no state can be read from the checkpoint .*nowhere"):
         pipeline.read_pending(spark, tmp_path / "nowhere")
     shutil.copytree(tmp_path / "checkpoint", tmp_path / "a checkpoint")
-    with pytest.raises(AbeyantError, match="checkpoint: Spark reads no state below a path with a space"):
+    with pytest.raises(AbeyantError, match="checkpoint: Spark cannot read state below a path with a space"):
         pipeline.read_pending(spark, tmp_path / "a checkpoint")
 
 
@@ -342,9 +342,9 @@ def test_streams_and_tables_do_not_mix(spark: SparkSession, tmp_path: Path) -> N
         AbeyantError, match=r"events is a stream and operations is not: read both with spark\.readStream"
     ):
         pipeline.resolve(empty, events)
-    with pytest.raises(AbeyantError, match="operations is no stream"):
+    with pytest.raises(AbeyantError, match="operations is not a stream"):
         pipeline.resolve_stream(empty, events)
     with pytest.raises(AbeyantError, match=r"cannot mark the end of input in .*nowhere"):
         pipeline.end_of_input(tmp_path / "nowhere")
-    with pytest.raises(AbeyantError, match=r"this sink is for writeStream\.foreachBatch"):
+    with pytest.raises(AbeyantError, match=r"this sink works only in writeStream\.foreachBatch"):
         pipeline.ParquetSink(tmp_path / "out")(spark.createDataFrame([], ANSWERS), 0)

@@ -465,7 +465,7 @@ def test_a_file_that_was_replaced_or_has_gone_is_named(spark: SparkSession, tmp_
     pq.write_table(pa.Table.from_pylist([event_row(Event("k", 1, 1))], ARROW_EVENTS), file)
     with pytest.raises(_FAILED) as failed:
         first.collect()
-    assert in_one_line(failed.value) == f"{file} is another file than when the table was read: read it anew"
+    assert in_one_line(failed.value) == f"{file} has changed since the table was opened: read the table anew"
     file.unlink()
     with pytest.raises(_FAILED) as failed:
         second.collect()

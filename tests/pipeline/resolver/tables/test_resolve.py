@@ -548,7 +548,7 @@ def test_one_id_a_million_times_is_found_by_few_hashes() -> None:
 
 def test_a_sample_that_is_none_is_refused() -> None:
     for fraction in (-0.1, 1.1, float("nan")):
-        with pytest.raises(ValueError, match=f"fraction is a share from 0 to 1, not {fraction}"):
+        with pytest.raises(ValueError, match=f"fraction must be from 0 to 1, not {fraction}"):
             Sample(fraction, 1)
     with pytest.raises(ValueError, match="piece must be at least 1 row, not 0"):
         Sample(0.5, 0)

@@ -1,1 +1,1 @@
-"""`abeyant resolve` for small local files: in this process, with `abeyant.tables`. Imports no PySpark."""
+"""`abeyant resolve` for small local files, computed in this process with `abeyant.tables`. Imports no PySpark."""

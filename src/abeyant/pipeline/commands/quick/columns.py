@@ -1,4 +1,4 @@
-"""Map a table's columns by --operation and --event, if these name only columns and constants."""
+"""Map a table's columns by --operation and --event, if these options name only columns and constants."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["mapped"]
 def mapped(table: pa.Table, expected: Mapping[str, str], columns: Mapping[str, str], name: str) -> pa.Table:
     """Return the table with its columns mapped; `columns` maps names of `expected` columns to SQL.
 
-    A column that differs from an expected one only in case is renamed. Raises `AbeyantError` for SQL that names a
-    missing column, or one in quotes, and for an unknown name in `columns`; `NeedsSparkError` if two columns of the
-    table differ only in case.
+    Renames a column whose name differs from an expected name only in case. Raises `AbeyantError` for SQL that names a
+    missing column, or puts a column's name in quotes, and for an unknown name in `columns`; `NeedsSparkError` if two
+    columns of the table differ only in case.
     """
     lower = [column.lower() for column in table.column_names]
     if len({*lower}) < len(lower):

@@ -23,11 +23,11 @@ _NO_COLUMNS: Final = {
     *("null", "true", "false", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"),
     *("user", "current_user", "session_user", "current_catalog", "current_database", "current_schema"),
 }
-"""Names that SQL takes for values, unless a column has the name."""
+"""Words that SQL reads as values, unless a column has that name."""
 
 
 class NeedsSparkError(Exception):
-    """The command needs Spark. The message is the reason, as a clause: "--conf is given"."""
+    """Raised if a command needs Spark. The message is the reason, as a clause: "--conf is given"."""
 
 
 def check_eligible(args: argparse.Namespace) -> None:
@@ -41,24 +41,27 @@ def check_eligible(args: argparse.Namespace) -> None:
         if given:
             raise NeedsSparkError(f"{option} is given")
     if is_uri(str(args.out)):
-        raise NeedsSparkError(f"{args.out} is not a directory of this machine")
+        raise NeedsSparkError(f"{args.out} is not a local directory")
     for name in (args.operations, args.events):
         format_of(name, args.format)
     if os.path.getsize(args.operations) + os.path.getsize(args.events) > _MOST_BYTES:
-        raise NeedsSparkError(f"the files have more than {_MOST_BYTES >> 20} MB")
+        raise NeedsSparkError(f"the files together are larger than {_MOST_BYTES >> 20} MB")
     check_mapping("operations", dict(args.operation))
     check_mapping("events", dict(args.event))
 
 
 def check_mapping(table: str, columns: Mapping[str, str]) -> None:
-    """Raise `NeedsSparkError` for SQL that is more than a column or a constant."""
+    """Raise `NeedsSparkError` if a column is mapped to SQL that is more than a column's name or a constant."""
     for column, sql in columns.items():
         if text_of(sql) is None and number_of(sql) is None and column_of(sql) is None:
             raise NeedsSparkError(f"{table}: {column}={sql} is more than a column or a constant")
 
 
 def format_of(name: str, form: str | None) -> str:
-    """Return `csv` or `parquet`: `form`, or the ending. Raise `NeedsSparkError` unless it is one local file."""
+    """Return a file's format, `csv` or `parquet`: `form` if given, else by the ending of its name.
+
+    Raises `NeedsSparkError` unless `name` is a single local file in one of these formats.
+    """
     path = Path(name)
     form = form or {".csv": "csv", ".tsv": "csv", ".parquet": "parquet"}.get(path.suffix.lower())
     if (
@@ -68,14 +71,14 @@ def format_of(name: str, form: str | None) -> str:
         or path.name.startswith(("_", "."))
         or ":" in str(path.absolute())
     ):
-        raise NeedsSparkError(f"{name} is not one file of this machine")
+        raise NeedsSparkError(f"{name} is not a single local file")
     if form not in ("csv", "parquet") or (form == "csv" and path.suffix.lower() in (".gz", ".bz2", ".zst")):
         raise NeedsSparkError(f"{name} is not a CSV or Parquet file")
     return form
 
 
 def number_of(sql: str) -> int | None:
-    """Return the value of an integer, or of a product of integers, within SQL's type `int`; None for other SQL."""
+    """Return the value of SQL that is an integer or a product of integers, within SQL's type `int`; else None."""
     if not _NUMBER.fullmatch(sql):
         return None
     number = prod(map(int, sql.split("*")))
@@ -83,5 +86,5 @@ def number_of(sql: str) -> int | None:
 
 
 def column_of(sql: str) -> str | None:
-    """Return the column that SQL names, in lower case; None for other SQL."""
+    """Return the column's name, in lower case, if the SQL is only a column; else None."""
     return sql.strip("`").lower() if _NAME.fullmatch(sql) and sql.lower() not in _NO_COLUMNS else None

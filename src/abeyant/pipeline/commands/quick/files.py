@@ -28,10 +28,10 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 def read_file(name: str, form: str | None) -> pa.Table:
-    """Return the rows of a file, those of CSV as text. `form` is its format, by default that of its ending.
+    """Return the rows of a file; columns of CSV are text. `form` is the format, by default that of the file's ending.
 
-    Raises `NeedsSparkError` for other files, and for those that Spark may read differently; `AbeyantError` for an empty
-    Parquet file. Memory: the file's rows.
+    Raises `NeedsSparkError` for files of other formats, and for files that Spark may read differently; `AbeyantError`
+    for an empty Parquet file. Memory: the file's rows.
     """
     path, form = Path(name), format_of(name, form)
     if not path.stat().st_size:
@@ -46,7 +46,7 @@ def read_file(name: str, form: str | None) -> pa.Table:
 
 @cache
 def _rfc_4180(separator: bytes) -> re.Pattern[bytes]:
-    """Return a pattern of fields as RFC 4180 writes them: quotes only around a whole field."""
+    """Return a pattern that matches CSV of RFC 4180, where quotes stand only around a whole field."""
     sep = re.escape(separator)
     return re.compile(rb'(?:(?:"[^"]*+(?:""[^"]*+)*+"|[^"%b\r\n]*+)(?:%b|\r?\n|\Z))*+' % (sep, sep))
 
@@ -64,7 +64,7 @@ def _csv(path: Path) -> pa.Table:
         raise NeedsSparkError(f"{path} has quotes, line ends or characters that Spark may read differently")
     first = next(csv.reader(io.StringIO(header), delimiter=separator), [])
     if not all(first) or len({column.lower() for column in first}) < len(first) or not first:
-        raise NeedsSparkError(f"{path} has columns without a name, or with one name")
+        raise NeedsSparkError(f"{path} has columns without a name, or several columns of the same name")
     text = pacsv.ConvertOptions(
         column_types=dict.fromkeys(first, pa.string()),
         null_values=[""],

@@ -43,12 +43,12 @@ _WATCHES: Final = pa.list_(pa.struct({"key": pa.string(), "required": pa.int64()
 
 
 class QuickTables:
-    """Operations and events of small files, in memory. See `eligible.check_eligible`."""
+    """Operations and events of small files, in memory. `eligible.check_eligible` says which files are small."""
 
     engine = "tables"
 
     def __init__(self, args: argparse.Namespace, rules: Mapping[str, Any]) -> None:
-        """Read both tables.
+        """Read the tables of operations and events.
 
         Raises `NeedsSparkError` for tables that need Spark, `AbeyantError` for missing columns.
         """
@@ -67,11 +67,11 @@ class QuickTables:
         self._events = _plain(normalize_table(self._given["events"], EVENTS), EVENTS)
 
     def result(self) -> AbstractContextManager[ResultWriter]:
-        """Return a context with the result to write."""
+        """Return a context manager that yields the writer of the result."""
         return LocalSink(str(self._args.out)).table(None, overwrite=self._args.overwrite)
 
     def tables(self) -> dict[str, pa.Table]:
-        """Return the outcomes and the rejected rows."""
+        """Return the tables to write, by name: the outcomes and the rejected rows."""
         readable = {
             name: table.filter(table[REJECT_REASON].is_null()).drop_columns(REJECT_REASON)
             for name, table in self._given.items()
@@ -86,7 +86,7 @@ class QuickTables:
         }
 
     def write(self, result: ResultWriter, name: str, table: pa.Table, steps: Steps) -> None:
-        """Write one of these tables."""
+        """Write one of the tables that `tables` returns."""
         put_table(result.folder / name, table)
 
     def expired_keys(self, ended: OutcomeCounts) -> pa.Table:
@@ -108,14 +108,14 @@ class QuickTables:
         return newest
 
     def has_valid_events(self) -> bool:
-        """Return whether an event is valid."""
+        """Return whether at least one event is valid."""
         return bool(valid_events(self._events).num_rows)
 
 
 def completed(
     table: pa.Table, columns: Mapping[str, str], expected: Mapping[str, str], name: Literal["operations", "events"]
 ) -> pa.Table:
-    """Return the table's `expected` columns, converted, and the reason why each row is rejected (`REJECT_REASON`).
+    """Return the table's `expected` columns, converted, and a column `REJECT_REASON`, null for rows not rejected.
 
     Raises `AbeyantError` for missing columns, `NeedsSparkError` for columns that need Spark.
     """

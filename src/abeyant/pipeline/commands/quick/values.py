@@ -1,4 +1,4 @@
-"""Convert texts to times, integers and durations as Spark does, in its common forms, with reasons for rejected rows."""
+"""Convert texts in common forms to times, integers and durations, as Spark does; give reasons for rejected rows."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ _TIME: Final = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)(Z|[+-](?:0\d|1[0-3]):[0-5]\d)?)?", re.ASCII
 )
 _NO_TIME: Final = re.compile(r"\D*|[+-]?\d+|\d+:.*", re.ASCII)
-"""Texts that are no times for Spark either: words, plain numbers, times of day."""
+"""Texts that Spark does not read as times either: words, plain numbers, times of day."""
 _INTEGER: Final = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def converted(column: pa.ChunkedArray, name: str, kind: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray | None]:
-    """Return a column as `kind` (see `tables.schemas`), and the reasons of rejected rows; None if none is rejected.
+    """Return a column converted to `kind` (see `tables.schemas`), and a column of reasons why rows are rejected.
+
+    A reason is null where a row is not rejected; the column of reasons is None if no row is rejected.
 
     Raises `NeedsSparkError` for a type or a text that only Spark can convert. O(distinct texts), in Python.
     """
@@ -49,7 +51,7 @@ def converted(column: pa.ChunkedArray, name: str, kind: str) -> tuple[pa.Chunked
         return column.cast(pa.timestamp("us", source_type.tz)).cast(pa.timestamp("us", "UTC")), None
     if pa.types.is_date32(source_type) and kind == "a timestamp":
         return column.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC")), None
-    raise NeedsSparkError(f"{name} is {source_type}")
+    raise NeedsSparkError(f"the column {name} has the type {source_type}")
 
 
 def _parsed(
@@ -67,12 +69,12 @@ def _parsed(
 
 
 def _time(text: str) -> int | None:
-    """Return microseconds since 1970; None if the text is no time. Raise NeedsSparkError if only Spark can say."""
+    """Return microseconds since 1970; None if the text is no time. Raise NeedsSparkError if only Spark can tell."""
     match = _TIME.fullmatch(text)
     if match is None:
         if _NO_TIME.fullmatch(text):
             return None
-        raise NeedsSparkError(f"only Spark says whether {text[:SHOWN_CHARS]!r} is a time")
+        raise NeedsSparkError(f"only Spark can tell whether {text[:SHOWN_CHARS]!r} is a time")
     day, hours, zone = match.groups()
     try:
         time = datetime.fromisoformat(f"{day}T{hours or '00:00'}{zone or 'Z'}")
@@ -86,7 +88,7 @@ def _integer(text: str) -> int | None:
     if _INTEGER.fullmatch(text):
         return int(text)
     if re.fullmatch(r"\s.*|.*\s|[+-]?\d+", text, re.DOTALL):
-        raise NeedsSparkError(f"only Spark says whether {text[:SHOWN_CHARS]!r} is a whole number")
+        raise NeedsSparkError(f"only Spark can tell whether {text[:SHOWN_CHARS]!r} is a whole number")
     return None
 
 

@@ -1,1 +1,1 @@
-"""One run of `abeyant stream`: inputs opened, a query started, watched, and stopped between two batches."""
+"""Run `abeyant stream` once: open the inputs, start a query, watch it, and stop it between two batches."""

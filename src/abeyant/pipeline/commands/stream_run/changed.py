@@ -1,4 +1,4 @@
-"""Files that changed after the stream took them: Spark reads a file once, so rows added later are in no table."""
+"""Find files that changed after a stream read them: Spark reads a file once, so rows added later are in no table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOCAL: Final = "file:"
 
 
 class ChangedFiles:
-    """Finds files that have changed since a stream took them, by its checkpoint, if that is on this machine."""
+    """Finder of files that changed after a stream read them. It needs the stream's checkpoint on this machine."""
 
     def __init__(self, checkpoint: str, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         self.found: set[str] = set()
@@ -31,13 +31,13 @@ class ChangedFiles:
         self._next = clock() + _EVERY_SECONDS
 
     def look_now_and_then(self) -> None:
-        """Call `look` if half a minute has passed since the last time."""
+        """Call `look` if half a minute has passed since the last call."""
         if self._clock() >= self._next:
             self.look()
             self._next = self._clock() + _EVERY_SECONDS
 
     def look(self) -> None:
-        """Print a message on the error stream for each further file that has changed. O(files taken)."""
+        """Print a message to stderr for each file that is newly found to have changed. O(files that were read)."""
         for path, taken_ms in self._read_files():
             with suppress(OSError):
                 changed = Path(path).stat().st_mtime_ns // 1_000_000 != taken_ms
@@ -47,7 +47,7 @@ class ChangedFiles:
                         print(f"abeyant: {describe(path)}", file=sys.stderr, flush=True)
 
     def _read_files(self) -> Iterator[tuple[str, int]]:
-        """Yield each local file that the stream took, with its modification time then, in ms since 1970."""
+        """Yield each local file that the stream has read, with its modification time at that time, in ms since 1970."""
         logs = sorted(self._sources.glob("*/*")) if self._sources is not None and self._sources.is_dir() else []
         for log in logs:
             if log.name.removesuffix(".compact").isdecimal():
@@ -62,6 +62,6 @@ class ChangedFiles:
 def describe(path: str) -> str:
     """Return the message about a changed file: which rows are missing, and what to do."""
     return (
-        f"{path} has changed since the stream took it: rows added since are in no table; "
-        "put new rows into a new file, and move files into the directory whole"
+        f"{path} has changed since the stream read it: rows that were added later are in no table; "
+        "put new rows into a new file, and move only complete files into the directory"
     )

@@ -1,6 +1,6 @@
-"""The description of a stream, written beside its result: no other query may continue from its checkpoint.
+"""Write and check a stream's description: a file beside its result that names the checkpoint and the query's options.
 
-The result is in a folder of this machine, or on a store that Spark reaches.
+It keeps other queries from continuing from the checkpoint. The result is in a local folder, or on a store.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TOOL: Final = {"tool": "abeyant stream"}
 
 
 def describe(folder: Folder, checkpoint: str, query: Mapping[str, Any]) -> None:
-    """Write the query's description into a folder that `check` accepted, unless it has one."""
+    """Write the query's description into a folder that `check` accepted, unless the folder has one already."""
     if folder.read(DESCRIPTION) is None:
         description = _described(checkpoint, query)
         folder.put(DESCRIPTION, json.dumps(description, indent=2, ensure_ascii=False) + "\n")
@@ -33,8 +33,8 @@ def check(folder: Folder, out: Out, checkpoint: str, query: Mapping[str, Any], *
     """Raise `AbeyantError` unless this query may write to `out`, whose files `folder` reads. Writes nothing.
 
     `query` has the options that must stay the same; `begun` says whether the checkpoint has been used. Refuses a
-    directory that is not a stream's result, one of another query (the error names the option that differs), and a
-    used checkpoint whose result is in another directory.
+    directory that is not a stream's result, the result of another query (the error names the option that differs),
+    and a used checkpoint whose result is in another directory.
     """
     expected = _described(checkpoint, query)
     before = _read(folder, out)
@@ -42,9 +42,14 @@ def check(folder: Folder, out: Out, checkpoint: str, query: Mapping[str, Any], *
         names = folder.names("")
         check_former(out, names, DESCRIPTION, "start a new stream, with another --out and checkpoint")
         if any(name not in (LEASE_FILE, LEASES) for name in names):
-            raise AbeyantError(f"{out} exists and is not a result of abeyant stream: it is left alone")
+            raise AbeyantError(
+                f"{out} exists and is not a result of abeyant stream: it is left alone; name another --out"
+            )
         if begun:
-            raise AbeyantError(f"{checkpoint} is the checkpoint of another stream: its result is not in {out}")
+            raise AbeyantError(
+                f"{checkpoint} is the checkpoint of another stream: its result is not in {out}; "
+                "name the --out of that stream, or another --checkpoint"
+            )
         return
     for name in sorted({*before, *expected}):
         was, now = before.get(name), expected.get(name)

@@ -1,4 +1,4 @@
-"""The lines that a running stream prints: one for each batch that did something, one a minute while idle, totals."""
+"""Print a running stream's progress: a line for each batch that did something, and a line a minute while idle."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Lines:
         self.totals: Counter[str] = Counter()
         """Totals of all batches seen: outcomes and rejected rows of each kind."""
         self.pending: int | None = None
-        """Watches that are pending after the last batch; None before the first."""
+        """Number of watches that are pending after the last batch seen; None before the first batch."""
         self.quiet = quiet
         self.rows = 0
         """Rows read in all batches seen."""
@@ -47,7 +47,7 @@ class Lines:
         self._clock = clock
         self.changed = changed
         self.first: int | None = None
-        """The number of the first batch seen; None before it."""
+        """The number of the first batch seen; None until a batch was seen."""
         self._last = -1
         self._shown = clock()
 
@@ -68,7 +68,7 @@ class Lines:
                 self.add(counts)
 
     def add(self, counts: BatchCounts) -> None:
-        """Count one batch, and print a line if it did something, or if none was printed for a minute."""
+        """Count one batch, and print a line if the batch did something, or if no line was printed for a minute."""
         if self.first is None:
             self.first = counts.batch
         did = {name: getattr(counts, name) for name in _COUNTED}
@@ -88,7 +88,7 @@ class Lines:
             print(late, file=sys.stderr, flush=True)
 
     def late_summary(self) -> str | None:
-        """Return a line about the late rows of the whole run; None if they were few in every batch."""
+        """Return a line about the late rows of the whole run; None if every batch had few of them."""
         return self._lateness.late_line(
             "this run", self.totals["late"], self.rows, self._late_by, any_share=self._many_late
         )
@@ -107,7 +107,7 @@ def _line(counts: BatchCounts, did: dict[str, int]) -> str:
 
 
 _SHARE: Final = 0.01
-"""A larger share of a batch, or of a run, is reported."""
+"""Late rows are reported if they are a larger share of the rows of a batch or a run."""
 
 _UNITS: Final = (("d", 86_400, 2), ("h", 3600, 2), ("m", 60, 2), ("s", 1, 0))
 """Units of a printed duration: name, seconds, and the minimum number of units for which it is used."""
@@ -115,7 +115,7 @@ _UNITS: Final = (("d", 86_400, 2), ("h", 3600, 2), ("m", 60, 2), ("s", 1, 0))
 
 @dataclass(frozen=True)
 class Lateness:
-    """Allowed lateness of a stream's rows, in seconds, and whether they come from Kafka."""
+    """Allowed lateness of a stream's rows, in seconds, and whether the rows come from Kafka."""
 
     seconds: float
     topics: bool = False
@@ -126,8 +126,8 @@ class Lateness:
     ) -> str | None:
         """Return a line about the rows of `what`, a batch or a run, that came too late; None if they were few.
 
-        With `any_share`, report even a small share. `late_by` is how many seconds the latest row was behind the
-        watermark; None after the end of input.
+        With `any_share`, report even a small share. `late_by` is the largest number of seconds by which a row was
+        behind the watermark; None after the end of input.
         """
         if not late or (late <= _SHARE * rows and not any_share):
             return None
@@ -139,7 +139,7 @@ class Lateness:
         return (
             f"{said}. They are up to {_rounded_up(late_by)} behind the watermark. {self._cause()} "
             f"Rejected rows stay rejected: start again with another --out and --lateness {needed}"
-            f"{'' if self.topics else ', or take files that belong together in one batch (--files-per-batch)'}"
+            f"{'' if self.topics else ', or read files that belong together in one batch (--files-per-batch)'}"
         )
 
     def _cause(self) -> str:
@@ -149,12 +149,12 @@ class Lateness:
                 f"Probably records are out of order by more than {allowed}, or one partition is read ahead of others."
             )
         return (
-            f"Probably files were taken in another order than that of the times in them (they go by the time of their "
-            f"last change, then by name), or rows are out of order by more than {allowed}."
+            f"Probably files were read in another order than that of the times in them (files are read by the time of "
+            f"their last change, then by name), or rows are out of order by more than {allowed}."
         )
 
 
 def _rounded_up(seconds: float) -> str:
-    """Return a duration as --lateness takes it, rounded up: 90s, 3m, 26h."""
+    """Return a duration, rounded up, in a form that --lateness accepts: 90s, 3m, 26h."""
     unit, length, _ = next(each for each in _UNITS if seconds >= each[1] * each[2])
     return f"{math.ceil(seconds / length)}{unit}"

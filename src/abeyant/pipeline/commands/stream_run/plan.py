@@ -1,4 +1,4 @@
-"""The plan of a stream's run, made from its options, and checked before anything heavy is imported."""
+"""The plan of a stream's run: its options and tables. It is checked before Spark starts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Plan:
     topics: tuple[str, ...] = ()
     """Names of the Kafka topics that are read."""
     one_batch: bool = False
-    """Whether the first batch has all of the input."""
+    """Whether the first batch reads the whole input."""
     kafka: Kafka | None = None
     to_topic: str | None = None
     aside_topic: str | None = None
@@ -58,7 +58,7 @@ class Plan:
         return self.out.below(ENDING).place
 
     def check(self) -> None:
-        """Raise `AbeyantError` for a result that this stream may not continue, as far as is known without Spark."""
+        """Raise `AbeyantError` if this stream may not write to its result, as far as is known without Spark."""
         folder = self.out.describe()
         if folder is not None:
             self.check_in(folder, begun=self.begun(None))
@@ -94,12 +94,12 @@ class Plan:
         }
 
     def _queries(self) -> dict[str, str]:
-        """Return the given queries. Omit others, as earlier releases wrote none."""
+        """Return the SQL queries that were given. Earlier releases wrote none, so a query that is None is omitted."""
         queries = {"operation query": self.operations.given.query, "event query": self.events.given.query}
         return {name: query for name, query in queries.items() if query is not None}
 
     def _changed_rules(self) -> dict[str, Any]:
-        """Return the rules with other values than the defaults. Omit others, as earlier releases wrote none."""
+        """Return the rules whose values differ from the defaults. Omit defaults, as earlier releases wrote none."""
         rules = {name: value for name, value in self.rules.items() if value != DEFAULTS[name]}
         if (calendar := self.rules.get("calendar")) is not None:
             rules["calendar"] = repr(calendar)

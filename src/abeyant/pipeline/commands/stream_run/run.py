@@ -1,4 +1,4 @@
-"""One run of a stream, from its options to its end."""
+"""Run a stream, from its checked plan to the end of its query."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, stop_eve
 
 
 def _no_empty_partitions(spark: SparkSession) -> None:
-    """Use no more partitions than there are shards: most of Spark's 200 would be empty tasks in each batch."""
+    """Limit the shuffle partitions to the number of shards: most of Spark's 200 would be empty tasks in each batch."""
     if shuffle_partitions(spark) > DEFAULT_SHARDS:
         spark.conf.set(SHUFFLE_PARTITIONS, str(DEFAULT_SHARDS))
 
@@ -70,8 +70,8 @@ def _no_empty_partitions(spark: SparkSession) -> None:
 def _no_processes_for_files(spark: SparkSession, checkpoint: str) -> None:
     """Write a local checkpoint with Hadoop's `FileSystem`, unless the session sets another class.
 
-    Spark's default is `FileContext`, for its atomic rename. On a local file system both check and then rename, but
-    `FileContext` starts a `readlink` process for each file that it checks: some 70 in a batch of three partitions.
+    Spark's default is `FileContext`, for its atomic rename. On a local file system both classes check and then rename,
+    but `FileContext` starts a `readlink` process for each file that it checks: some 70 in a batch of three partitions.
     """
     for name, value in LOCAL_CHECKPOINTS.items():
         if not is_uri(checkpoint) and spark.conf.get(name, None) is None:
@@ -91,8 +91,8 @@ _PART_BY_PART: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 def _split_available_now(spark: SparkSession) -> None:
     """Split the input that is there now into batches of the configured number of files or records.
 
-    By default, Spark makes one batch of it all if a source does not support `availableNow`, as that of the ticks does
-    not. With this setting it asks such a source for its end once, when the query starts.
+    By default, Spark reads all input in one batch if any source does not support `availableNow`; the source of ticks
+    does not. With this setting Spark asks such a source for its end offset once, when the query starts.
     """
     spark.conf.set(_PART_BY_PART, "true")
 

@@ -1,4 +1,4 @@
-"""Write the summary of a stream's run, over the batches that it wrote, when it ends."""
+"""Write the summary of a stream's run when it ends, from the batches that this run wrote."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ SUMMARY: Final = "summary"
 """The directory in the stream's --out with the summary of the last run."""
 
 _FEW: Final = 1_000_000  # outcomes: their operations are read within some ten seconds
-_TOPIC: Final = f"More than {_FEW:,} operations ended before the stop: their topic is not read again for their keys."
-_GONE: Final = "The operations could not be read again for their keys."
-_CONTINUED: Final = "This run went on with an earlier one: operations are not read again for their keys."
+_TOPIC: Final = f"More than {_FEW:,} operations ended before the stop: their topic is not read again to find keys."
+_GONE: Final = "The operations could not be read again to find their keys."
+_CONTINUED: Final = "This run continued an earlier run: the operations are not read again to find their keys."
 
 
 def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> ResultWriter:
     """Write the tables and the page of this run's outcomes; return the result.
 
-    Reads the files that this run wrote, once; outcomes `sent` to a topic are counted already. Reads the operations once
-    more for the keys of the expired ones, unless an earlier run has read some of them, or they are a topic of a stream
-    without an end, and more than `_FEW` have ended.
+    Reads the files that this run wrote, once; outcomes `sent` to a topic are counted already. If operations expired,
+    reads all operations once more to find their keys. Skips this if an earlier run has read some operations, or if
+    the operations are in a topic, the stream has no end, and more than `_FEW` operations have ended.
     """
     files = iter(()) if lines.first is None else plan.out.outcomes(spark, lines.first)
     ended = sent.ended() if plan.to_topic is not None else count_outcomes(files)
@@ -63,7 +63,8 @@ def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> Resu
 def unusable(spark: SparkSession, plan: Plan, lines: Lines) -> AllRejectedError | None:
     """Return the error if a stream was drained in one run and every row of a table was rejected, into a directory.
 
-    If an earlier run began the stream, that may have had valid rows. Reads events again if none had an effect.
+    Returns None if an earlier run began the stream, since that run may have read valid rows. Reads the events again if
+    no event had an effect.
     """
     place = plan.out.place
     if not plan.drain or lines.first != 0 or plan.aside_topic is not None or not isinstance(place, Path):

@@ -1,9 +1,9 @@
 """Write outcomes to a Kafka topic with Spark's sink: each at least once, and any duplicate is an identical record.
 
-Spark's sink knows no transactions: a batch that was killed half-way is written again from its beginning. Since outcomes
-are decided by what was read, and the record's key names the operation, a copy is the same key with the same value. So a
-compacted topic keeps one of them, and a consumer that keeps the last value of a key, or drops a key that it has seen,
-counts each operation once.
+Spark's sink has no transactions: a batch that was killed half-way is written again from its beginning. The outcomes
+depend only on the rows that were read, and a record's key names the operation, so a duplicate has the same key and the
+same value. A compacted topic keeps one of the duplicates. A consumer that keeps the last value of a key, or drops a key
+that it has seen, counts each operation once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FORM: Final = {"timestampFormat": TIME_FORMAT, "ignoreNullFields": "false"}
 class TopicSink:
     """Sink for `foreachBatch`: writes outcomes to `topic`, rejected rows to `aside_topic` or by `write_rejected`.
 
-    Counts the outcomes in `sent`, with a sample of the expired ones.
+    Counts the outcomes in `sent`, and keeps a sample of the expired operations there.
     """
 
     kafka: Kafka
@@ -55,7 +55,10 @@ class TopicSink:
             answers.unpersist()
 
     def count(self, outcomes: DataFrame) -> None:
-        """Count outcomes and sample expired ones: two small jobs, as no Observation completes in Spark's Kafka sink."""
+        """Count outcomes and sample expired operations, in two small jobs.
+
+        Spark's `Observation` cannot count them here: none completes in Spark's Kafka sink.
+        """
         counts = binned(outcomes.coalesce(1)).toPandas()
         self.sent.waits.add(counts)
         expired = int(counts.loc[counts["outcome"] == "expired", "operations"].sum())

@@ -55,7 +55,7 @@ def follow(query: StreamingQuery, lines: Lines, stop_requested: threading.Event)
                 _stop_between_batches(query)
                 break
     except StreamingQueryException as error:
-        raise AbeyantError(f"the stream ended: {query_error(error)}") from error
+        raise AbeyantError(f"the stream failed: {query_error(error)}") from error
     finally:
         lines.look(query)
 

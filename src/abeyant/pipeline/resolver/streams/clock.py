@@ -6,13 +6,14 @@ and each shard keeps a clock for each table. All shards receive the same marks, 
 marks, batches and their times unchanged, so a repeated batch has the same result.
 
     clock of a table   the greatest time in its rows. In a batch without rows of the table, its clock advances with the
-                       wall clock, by the time since the batch before. (After an outage the backlog is rows, so the
-                       clock advances by their times only.) The clock of a table without any rows so far begins at the
-                       least time of the other table, and advances with the wall clock.
+                       wall clock, by the time since the previous batch. (After an outage a batch has rows, the backlog,
+                       so the clock advances by their times only.) The clock of a table without any rows so far begins
+                       at the least time of the other table, and advances with the wall clock.
     watermark          the lesser of both clocks, less the lateness. It never goes back.
     end of input       all times are final.
 
-A row below the watermark of the batches *before* is late. Everything below the watermark after this batch is final.
+A row is late if its time is below the watermark after the *previous* batch. Everything below the watermark after this
+batch is final.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class TimeRange(NamedTuple):
 
 
 def time_range_of(marks: Iterable[Mark], source: Source) -> TimeRange | None:
-    """Return the least and greatest time of a source in a batch, over all tasks; None without a mark of it."""
+    """Return the least and greatest time of a source in a batch, over all tasks; None if no task sent its mark."""
     source_marks = [mark for mark in marks if mark.source == source]
     if not source_marks:
         return None
@@ -78,7 +79,7 @@ class Clock:
         lateness: int,
         ended: bool,
     ) -> Clock:
-        """Return the clock after a batch at `wall` with these times. The wall clock moves it only if `ticking`."""
+        """Return the clock after a batch at `wall` with these times; idle tables' clocks advance only if `ticking`."""
         elapsed = max(wall - self.wall, 0) if ticking and self.wall is not None else 0
         clock = Clock(
             operations=_moved(self.operations, operations, events, elapsed, ticking),
@@ -98,7 +99,7 @@ class Clock:
         return Clock(now, now, now, now + 1, self.ended or ended)
 
     def are_final(self, times: Longs) -> Flags:
-        """Mark the times that later rows cannot change: those below the watermark; all after the end of input."""
+        """Mark the final times, at which no more rows can come: below the watermark, or all after the end of input."""
         return np.ones(len(times), np.bool_) if self.ended else times < self.watermark
 
 

@@ -15,7 +15,7 @@ Flags = NDArray[np.bool_]
 
 
 def column(rows: pa.RecordBatch, name: str) -> Longs:
-    """Return a column of integers without nulls; 64-bit ones are not copied."""
+    """Return a column of integers without nulls; 64-bit integers are not copied."""
     values: Longs = rows.column(name).to_numpy().astype(np.int64, copy=False)
     return values
 
@@ -37,13 +37,13 @@ def filter_rows(rows: pa.RecordBatch, mask: Flags) -> pa.RecordBatch:
 
 
 def split_rows(rows: pa.RecordBatch, judge: Callable[[pa.RecordBatch], Flags]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Return the rows that `judge` does not mark, and those that it does."""
+    """Return the rows that `judge` does not mark, and then the rows that it marks."""
     mask = judge(rows)
     return filter_rows(rows, ~mask), filter_rows(rows, mask)
 
 
 def set_columns(rows: pa.RecordBatch, **columns: Longs) -> pa.RecordBatch:
-    """Return the rows with other values in some columns of integers."""
+    """Return the rows with new values in the given columns of integers."""
     for name, values in columns.items():
         rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), pa.array(values))
     return rows

@@ -1,9 +1,9 @@
 """Combine the reports of a batch on operations with several watches into outcomes.
 
-`all` completes when the last of its watches is reached, `any` with the first. Shards repeat their reports until the
-operation's deadline has passed, so the reports of a batch are complete. An outcome is given in the one batch in which
-it becomes final: for `all`, all watches are reached and one of them is fresh; for `any`, some are reached and all of
-these are fresh; for expiry, the operation's last batch.
+Condition `all` holds when the last watch is reached, `any` when the first is. Shards repeat their reports until the
+operation's deadline has passed, so the reports of a batch are complete. A report is *fresh* in the batch in which it
+became final. An outcome is returned only in the batch in which it becomes final: for `all`, all watches are reached and
+one of them is fresh; for `any`, some are reached and all of these are fresh; for expiry, the deadline has passed.
 
 Of two conflicting rows of one id, each shard chooses one without knowledge of the other shards, so some of an
 operation's watches may be missing at its end: it is then rejected as a duplicate.

@@ -1,4 +1,4 @@
-"""Find duplicate operations: of rows with the same (instance, op_id) the first by start and deadline counts."""
+"""Find duplicate operations: of rows with the same (instance, op_id), the first by start and deadline counts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["repeated"]
 def repeated(watches: pa.RecordBatch) -> Flags:
     """Mark the watches that do not count, because a copy of the operation, or another row of its id, precedes them.
 
-    The first version by (start, deadline) counts; of conflicting rows that tie in both an arbitrary one, the same at
-    each call. O(n log n) by a hash of the ids; the ids themselves are compared where hashes are equal.
+    The first row by (start, deadline) counts. Where conflicting rows have both in common, an arbitrary row counts, the
+    same at each call. O(n log n) by a hash of the ids; the ids themselves are compared where hashes are equal.
     """
     mask = np.zeros(watches.num_rows, np.bool_)
     hashes = column(watches, "operation")
@@ -28,7 +28,7 @@ def repeated(watches: pa.RecordBatch) -> Flags:
 
 
 def _repeated_among(watches: pa.RecordBatch) -> Flags:
-    """Mark repeated watches among those of equal hashes: sorted by id and version, an id's first version counts."""
+    """Mark repeated watches, after hashes were compared: sorted by id and version, an id's first version counts."""
     identity = [codes(watches, name) for name in ("instance", "op_id")]
     version = [column(watches, name) for name in ("start", "deadline", "version")]
     watch = column(watches, "watch")

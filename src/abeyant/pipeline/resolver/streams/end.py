@@ -20,7 +20,7 @@ END_OF_INPUT: Final = "end-of-input"
 def end_of_input(directory: str | Path) -> None:
     """Signal the end of input to the stream of `resolve_stream(..., end_of_input=directory)`.
 
-    Its next batch resolves all pending operations; rows after that batch are late. So call it when the sources are
+    The next batch resolves all pending operations; rows after that batch are late. So call it when the sources are
     drained, for example after a run with `trigger(availableNow=True)`, and then run the query once more. Any file with
     a line of text in the directory has the same effect: on a remote file system, create it with the tools of that
     system. Raises `AbeyantError` if the directory does not exist or cannot be written.
@@ -35,7 +35,7 @@ def end_of_input(directory: str | Path) -> None:
 
 
 def end_rows(spark: SparkSession, directory: str | Path) -> DataFrame:
-    """Return the stream of lines in the directory, which is made if it is local and not there."""
+    """Return the lines of files in the directory as a stream. Create the directory if it is local and missing."""
     text = str(directory)
     if not is_uri(text):
         Path(text).mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,7 @@ _BATCH: Final = "abeyant-batch"
 
 
 class _LakeSink:
-    """The base of both sinks: creates the two tables if they are missing, and appends each batch's rows to them."""
+    """The base of both sinks, which creates the two tables if they are missing, and appends each batch's rows."""
 
     _format: ClassVar[str]
     _name: ClassVar[str]
@@ -91,7 +91,7 @@ class _LakeSink:
             )
 
     def _check_format(self, spark: SparkSession) -> None:
-        """Raise `AbeyantError` that names the package where the session lacks the format."""
+        """Raise `AbeyantError` if the session lacks the format; the message names the package that adds it."""
         if lacks_format(spark, self._format):
             raise AbeyantError(self._lacking(minor_of(spark)))
 
@@ -108,12 +108,12 @@ class _LakeSink:
 
 
 class DeltaSink(_LakeSink):
-    """For `foreachBatch`: appends answers to two tables of Delta Lake, `outcomes` and `rejected`, each batch once.
+    """For `foreachBatch`: appends outcomes and rejected rows to two tables of Delta Lake, each batch once.
 
     Name tables as Spark does: `shop.outcomes`, or delta.`s3a://lake/outcomes`. Missing tables are created; create them
-    yourself to choose partitions or properties. Several queries may write to one table. The record of a batch belongs
-    to the checkpoint: the batches of a query with another checkpoint are appended, too. On Spark Connect `checkpoint`
-    is required.
+    yourself to choose partitions or properties. Several queries may write to one table. Which batches were appended is
+    recorded for each checkpoint: so a query with a new checkpoint appends its batches anew. On Spark Connect
+    `checkpoint` is required.
 
     Raises `AbeyantError` where the session lacks Delta Lake, naming the package, and for a table of another format;
     ValueError if both tables are the same.
@@ -129,11 +129,11 @@ class DeltaSink(_LakeSink):
 
 
 class IcebergSink(_LakeSink):
-    """For `foreachBatch`: appends answers to two tables of Apache Iceberg, `outcomes` and `rejected`, each batch once.
+    """For `foreachBatch`: appends outcomes and rejected rows to two tables of Apache Iceberg, each batch once.
 
-    Name tables with their catalog: `lake.shop.outcomes`. All else is as for `DeltaSink`. The record of a batch is a
-    property of its snapshot. So do not let the last snapshot of a query expire while the query is down, and do not
-    run one checkpoint in two processes at the same time.
+    Name tables with their catalog: `lake.shop.outcomes`. All else is the same as for `DeltaSink`. That a batch was
+    appended is recorded in its snapshot's properties. So do not let the last snapshot of a query expire while the query
+    is down, and do not run one checkpoint in two processes at the same time.
 
     Raises as `DeltaSink` does.
     """

@@ -64,13 +64,13 @@ WATCHES: Final = _schema(
     required=_LONG,
     start=_LONG,
     deadline=_LONG,
-    combine=_INT,  # 0: this watch decides; n: with others, all of n; -n: any of n
-    watch=_INT,  # its number within the operation
+    combine=_INT,  # 0: the operation has only this watch; n: all of its n watches are required; -n: any of n
+    watch=_INT,  # the watch's number within the operation
     operation=_LONG,  # a hash of (instance, op_id)
     version=_LONG,  # a hash of all watches: two rows of one id that differ are two versions
     watches=_TEXT,  # all watches as JSON, in the row of the first; null for one watch
 )
-"""Operations, one row a watch. Times in microseconds."""
+"""The watches of operations, one row per watch. Times are in microseconds."""
 
 EVENTS: Final = _schema(instance=_TEXT, key=_TEXT, place=_LONG, identity=_LONG, progress=_LONG, at=_LONG)
 
@@ -90,7 +90,7 @@ REPORTS: Final = _schema(
     fresh=pa.bool_(),  # became final in this batch
     last=pa.bool_(),  # the deadline has passed: the watch's last report
 )
-"""The result of one of an operation's several watches; repeated in each batch from the one that made it final."""
+"""The result of a watch whose operation has several; repeated in each batch, from the batch in which it is final."""
 
 OUTCOMES: Final = _schema(
     instance=_TEXT, op_id=_TEXT, kind=_TEXT, outcome=_TEXT, at=pa.timestamp("us", "UTC"), waited_ms=pa.float64()
@@ -109,7 +109,7 @@ def as_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def pack_rows(batch: pa.RecordBatch) -> pa.Buffer:
-    """Pack rows without their schema, which the reader knows. Of a slice only its own rows are packed."""
+    """Pack rows without their schema, which the reader knows. Of a slice, only the slice's rows are packed."""
     return batch.serialize()
 
 
@@ -129,12 +129,12 @@ _SOURCES: Final = ("operations", "events", "tick", "end")
 
 
 def mark_to(mark: Mark) -> bytes:
-    """Pack a mark."""
+    """Pack a mark into bytes."""
     return _MARK.pack(_SOURCES.index(mark.source), mark.least, mark.greatest)
 
 
 def mark_from(payload: bytes) -> Mark:
-    """Unpack a mark."""
+    """Unpack a mark from bytes."""
     source, least, greatest = _MARK.unpack(payload)
     return Mark(_SOURCES[source], least, greatest)
 

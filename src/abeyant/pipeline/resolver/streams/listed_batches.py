@@ -1,8 +1,8 @@
 """Write a stream's batches where directories cannot be renamed: a batch is committed by its manifest.
 
-`out/batches/N.json` names the files of batch N, below `out/outcomes/batch=N` and `out/aside/batch=N`. It is written
-last and once. Files that no manifest names were left by a run that was killed: readers ignore them, and the repeated
-batch removes them.
+The manifest `out/batches/N.json` names the files of batch N, below `out/outcomes/batch=N` and `out/aside/batch=N`. It
+is written last and once. Files that no manifest names were left by a run that was killed: readers ignore such files,
+and the repeated batch removes them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
         store.put_new(batch_manifest(batch), content)
         existing = read_manifest(store.read(batch_manifest(batch)), place)
     if existing is None:
-        raise AbeyantError(f"{place} is there and is no manifest: remove it")
+        raise AbeyantError(f"{place} exists, but is not a manifest: remove it")
     # Not earlier: until a manifest exists, a run taken for dead may still write one that names its files.
     for table in _TABLES:
         for name in store.names(f"{table}/batch={batch}"):
@@ -65,7 +65,7 @@ def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
 
 
 def write_tables(answers: DataFrame, place: Callable[[str], str]) -> list[str]:
-    """Write a batch's outcomes and rejected rows where `place` says; return the tables with rows, outcomes last."""
+    """Write a batch's outcomes and rejected rows to `place(table)`; return the tables that have rows, outcomes last."""
     answers.persist()  # so that writing rejected rows, if there are any, does not run every shard again
     try:
         # Write outcomes in any case: only a batch that is read to its end commits its state. Count rows on the way.
@@ -86,9 +86,9 @@ def _belongs_to(store: Store, query: str) -> None:
     try:
         owner = json.loads(store.read(_QUERY) or "")["query"]
     except (ValueError, LookupError, TypeError) as error:
-        raise AbeyantError(f"{store.uri(_QUERY)} is none of abeyant's: name another place for the outcomes") from error
+        raise AbeyantError(f"{store.uri(_QUERY)} is not from abeyant: name another place for the outcomes") from error
     if owner != query:
         raise AbeyantError(
-            f"{store.root} holds the outcomes of another query: its batches have the same numbers. Give the checkpoint "
-            "that goes with it, or another place for the outcomes"
+            f"{store.root} holds the outcomes of another query, whose batches have the same numbers. Give the "
+            "checkpoint of that query, or another place for the outcomes"
         )

@@ -34,7 +34,7 @@ _TABLES: Final = {"operations": (RowKind.WATCHES, WATCHES, "start"), "events": (
 
 
 class Read(NamedTuple):
-    """Rows to send to shards, the hashes that choose the shard, and the rejected rows (`layout.REJECTED`)."""
+    """Rows to send to shards, for each row the hash that chooses its shard, and rejected rows (`layout.REJECTED`)."""
 
     rows: pa.RecordBatch
     places: Longs
@@ -78,7 +78,7 @@ def pack(
 def pack_marks(
     batches: Iterable[pa.RecordBatch], source: Literal["tick", "end"], shards: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield one mark for each shard if there are rows of the ticks, or of the end of input."""
+    """Yield one mark for each shard if `source`, the ticks or the end of input, has rows in this batch."""
     if sum(batch.num_rows for batch in batches):  # a sum, because all that Spark sends has to be read
         yield from _to_all(Mark(source, 0, 0), shards)
 

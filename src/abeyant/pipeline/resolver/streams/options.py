@@ -23,7 +23,7 @@ _MOST_SHARDS: Final = 4096
 
 @dataclass(frozen=True)
 class Options:
-    """A stream's options. `forget_after_us` is None to keep all keys, `rate` (ticks per second) to have no ticks."""
+    """A stream's options. If `forget_after_us` is None, all keys are kept; if `rate` is None, no ticks are sent."""
 
     shards: int
     rules: Rules
@@ -36,12 +36,12 @@ class Options:
 
     @property
     def deadline(self) -> Deadline:
-        """Whether progress at the deadline counts."""
+        """Whether progress at the very deadline counts ('inclusive') or not ('exclusive')."""
         return self.rules.deadline
 
     @property
     def ticking(self) -> bool:
-        """Whether the wall clock moves the clock of an idle table."""
+        """Whether the clock of an idle table advances with the wall clock."""
         return self.rate is not None
 
 

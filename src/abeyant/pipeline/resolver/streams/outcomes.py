@@ -1,4 +1,4 @@
-"""Make outcomes from the times at which conditions were reached."""
+"""Make outcomes from the times at which operations' conditions first held."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["outcomes_at"]
 
 
 def outcomes_at(operations: pa.RecordBatch, reached: Longs) -> pa.RecordBatch:
-    """Return the outcomes (`layout.OUTCOMES`) of operations, given when each was reached, or `NEVER`."""
+    """Return the outcomes (`layout.OUTCOMES`) of operations, given when each condition first held, or `NEVER`."""
     in_time = reached != NEVER
     at = np.where(in_time, reached, column(operations, "deadline"))
     return pa.RecordBatch.from_arrays(

@@ -1,7 +1,7 @@
 """Write outcomes and rejected rows as Parquet, each batch once and atomically.
 
-A batch is written beside its directory and renamed into place, so a reader never sees a part of one. Spark repeats a
-batch if it was killed before it recorded the batch as done; a batch that is already in place is kept, because a
+A batch is written beside its directory and renamed into place, so a reader never sees a part of a batch. Spark repeats
+a batch if it was killed before it recorded the batch as done; a batch that is already in place is kept, because a
 repeated batch has the same rows. (Spark's own Parquet sink may leave torn files for readers of its raw files.) Where
 directories cannot be renamed, manifests list the files that count (`listed_batches`).
 """
@@ -36,9 +36,10 @@ class ParquetSink:
     """For `foreachBatch`: writes outcomes to `out/outcomes/batch=N`, and rejected rows to `out/aside/batch=N`.
 
     Read them with `read_result(spark, out)`; `batch` is then a column. `out` is a path, or a URI of any file system
-    that Spark reads. Local ones and HDFS rename a directory at once: there any reader of Parquet sees whole batches in
-    `out/outcomes`. Elsewhere (`s3a://`) a manifest, `out/batches/N.json`, lists the files that count. By default the
-    URI decides; `manifests` overrides it: True for a bucket mounted as a directory, say.
+    that Spark reads. Local file systems and HDFS rename a directory atomically: there any reader of Parquet sees whole
+    batches in `out/outcomes`. Elsewhere (`s3a://`) a manifest, `out/batches/N.json`, lists the files that count. By
+    default the URI decides whether to write manifests. Set `manifests` to override that: True, for instance, for a
+    bucket mounted as a directory.
 
     `out` belongs to one query, that is, to one checkpoint. A query with another checkpoint is refused with
     `AbeyantError`, since its batches have the same numbers. On Spark Connect, `checkpoint` is required, a local path is
@@ -90,7 +91,7 @@ class _Place:
         return f"{self._out}/{self._unfinished}/{name}"
 
     def put(self, name: str) -> None:
-        """Rename `temporary(name)` to `name`, unless that exists from an earlier run of the batch."""
+        """Rename `temporary(name)` to `name`, unless `name` exists from an earlier run of the batch."""
         if self._lease is not None:
             self._lease.check()
         if self._files.exists(name):

@@ -35,11 +35,11 @@ _NAMES: Final = tuple(part.split()[0] for part in _UNPACKED.split(", "))
 def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
     """Return the watches pending after a checkpoint's last batch (`schemas.PENDING_WATCHES`); the query may be running.
 
-    The command `abeyant pending` prints it.
+    The command `abeyant pending` prints these watches.
 
     An operation is pending until the watermark has passed its outcome. In a stream with options, all watches that may
     complete the operation are returned; `required` is what is still required if events serve one operation each, and
-    `deadline` is without pauses, extensions and calendar. Raises `AbeyantError` if no state can be read, and
+    `deadline` leaves out pauses, extensions and the calendar. Raises `AbeyantError` if no state can be read, and
     `StateError` (through Spark, at the first action) for a state of another version.
     """
     place = plain(str(checkpoint))
@@ -50,10 +50,10 @@ def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
         # Spark's reader of states quotes a path, except for characters beyond ASCII, and never unquotes it.
         ascii_path = place.encode("ascii", "ignore").decode()
         if quote(ascii_path, safe="/:@!$&'()*+,;=~") != ascii_path:
-            reason = "Spark reads no state below a path with a space, or another character that a URI has quoted"
+            reason = "Spark cannot read state below a path with a space, or another character that URIs quote"
         raise AbeyantError(f"no state can be read from the checkpoint {checkpoint}: {reason}") from error
     if "groupState" not in states.select("value.*").columns:
-        raise AbeyantError(f"the checkpoint {checkpoint} has no state of abeyant: name one of an abeyant stream")
+        raise AbeyantError(f"the checkpoint {checkpoint} has no state of abeyant: name an abeyant stream's checkpoint")
     watches = states.select("value.groupState.*").mapInArrow(_unpacked, _UNPACKED)
     # With `any`, no watch is pending once one is reached. All rows pass this window, so that the state is read once.
     any_reached = F.max("reached").over(Window.partitionBy("instance", "op_id", "start"))
@@ -63,7 +63,7 @@ def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
 
 
 def _unpacked(states: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the watches in rows of `state.STATE`, with `reached`: whether the watch is finally reached."""
+    """Yield the watches in rows of `state.STATE`; `reached` says whether it is final that a watch was reached."""
     for batch in states:
         for row in batch.to_pylist():
             version, encoded = row.values()

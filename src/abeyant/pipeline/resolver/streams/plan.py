@@ -1,11 +1,11 @@
-"""`resolve_stream`: from operations and events as streams to one stream of outcomes and rejected rows.
+"""Plan `resolve_stream`, which turns streams of operations and events into one stream of outcomes and rejected rows.
 
     operations ─ checked ─ one row a watch ─ packed ─┐
     events ───── checked ─────────────────── packed ─┤  by      ┌─────────────┐  by
     tick (rate source) ───────────────────── marked ─┼─ shard ──┤ shard's turn├─ operation ── answered ─→ answers
     end of input (a directory) ───────────── marked ─┘          └─── state ───┘
 
-Spark shuffles few rows, each with all rows of a task for a shard; Python works on columns, never on single rows.
+Spark shuffles few rows: each packs all rows of one task for one shard. Python works on columns, never on single rows.
 """
 
 from __future__ import annotations
@@ -74,28 +74,30 @@ def resolve_stream(
     """Resolve two streams: return outcomes and rejected rows as one stream (`schemas.ANSWERS`).
 
     Split it with `outcomes_of` and `rejected_rows_of`. Or pass it to `foreachBatch(ParquetSink(...))` or
-    `foreachBatch(SQLiteSink(...))`, which write both to separate tables, and each batch once. The laws are those of
-    `resolve`, with one difference that a stream needs: a row whose time is before the *watermark* is rejected as late.
+    `foreachBatch(SQLiteSink(...))`, which write both to separate tables, and each batch once. The laws are the same as
+    for `resolve`, with one difference: a row whose time is before the *watermark* is rejected as late.
     The command `abeyant stream` does the same.
 
     - `deadline`: `inclusive` or `exclusive`: progress exactly at an operation's deadline counts, or does not.
-    - `count`, `combine`, `holds`, `serves`, `within`, `calendar`, `details`: as of `abeyant.tables.resolve`; so are
+    - `count`, `combine`, `holds`, `serves`, `within`, `calendar`, `details`: as in `abeyant.tables.resolve`; so are
       watches with a `role`, and the columns `cancel_key`, `extend_key`, `pause_key`, `timeout`, `deadline`, `extend`
       (`docs/design-resolve.md`). With `details` the answers have the columns of `schemas.DETAILS`. The condition
       `then` needs one of these options or columns. An operation that contradicts the options is rejected.
-    - `lateness`: seconds by which the watermark stays behind the lesser of both tables' clocks: the greatest time of
-      their rows so far. So rows may be out of order by that much. An outcome is given once the watermark has passed it.
+    - `lateness`: seconds by which the watermark stays behind both tables' clocks. A table's clock is the greatest time
+      of its rows so far, so rows may be out of order by `lateness`. An outcome is returned once the watermark has
+      passed it.
     - `time`: `event`, or `processing`: rows get the time at which their batch begins; `start` and `at` are not needed,
       and no row is late before the end of input.
     - `tick`: seconds, from 0.001 to 1, between batches when no rows arrive. The clock of a table without a new row
-      advances with the wall clock, so time-outs fire on an idle stream. None: only rows move it.
+      advances with the wall clock, so time-outs fire on an idle stream. None: only rows advance the clocks.
     - `end_of_input`: a directory. After `end_of_input(directory)`, the next batch resolves all pending operations.
     - `forget_after`: seconds without an event after which a key's progress is dropped, if no operation waits for the
       key. Operations that start later do not see that progress. None: never.
     - `shards`: the number of shards of the state, from 1 to 4,096.
 
-    With options, a shard holds whole operations. If each names one key (`key`, and neither `watches` nor `cancel_key`
-    and the like), the instance and the key choose the shard; else the instance alone: such tables need many instances.
+    With options, a shard holds whole operations. If each operation names one key (`key`, and neither `watches` nor
+    columns such as `cancel_key`), the instance and the key choose its shard. Else the instance alone does: then many
+    instances are needed to fill all shards.
 
     While a checkpoint is used, `deadline`, the other options and the columns that go with them, `time`, `shards`, and
     whether `tick` and `end_of_input` are used, must not change: other values are refused. State is kept in RocksDB
@@ -141,8 +143,8 @@ def _check_streaming(**tables: DataFrame) -> None:
     for name, table in tables.items():
         if not table.isStreaming:
             raise AbeyantError(
-                f"{name} is no stream: read both tables with spark.readStream, or both with spark.read "
-                "(a table that is there whole can be read as a stream too, with the trigger availableNow)"
+                f"{name} is not a stream: read both tables with spark.readStream, or both with spark.read "
+                "(a complete table can be read as a stream, too, with the trigger availableNow)"
             )
 
 
@@ -172,7 +174,7 @@ def _warn_of_empty_partitions(spark: SparkSession, shards: int) -> None:
 
 
 def _watches(operations: DataFrame) -> DataFrame:
-    """Return a row per watch (`layout.WATCHES`, `reason` and `row`), but one per operation that has a `reason`."""
+    """Return a row per watch (`layout.WATCHES`, `reason` and `row`), but a single row for a rejected operation."""
     checked_rows = with_reason(operations, OPERATIONS, F.expr(OPERATION_REASON))
     several = F.size("watches") > 1
     sign = F.when(F.col("condition") == "any", -1).otherwise(1)
@@ -199,7 +201,7 @@ def _watches(operations: DataFrame) -> DataFrame:
 
 
 def _events(events: DataFrame) -> DataFrame:
-    """Return `layout.EVENTS`, `reason` and `row`."""
+    """Return events with the columns of `layout.EVENTS`, and `reason` and `row`."""
     return with_reason(events, EVENTS, F.expr(EVENT_REASON)).select(
         "instance",
         "key",

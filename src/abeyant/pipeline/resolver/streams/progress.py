@@ -1,4 +1,4 @@
-"""Observe the counts of each batch, the watermark and the size of the state, by figures among the answers."""
+"""Observe each batch's counts, watermark and size of the state, by rows of status among the answers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class BatchCounts:
-    """Counts of one batch. Rejected rows are `late`, `duplicates` or else `invalid`; `pending` are watches after it."""
+    """Counts of one batch. Rejected rows are `late`, `duplicates` or `invalid`; `pending` are the remaining watches."""
 
     batch: int
     rows: int
-    """Rows read from all sources but ticks: after an outage there is one tick for each that was missed."""
+    """Rows read from all sources but ticks, which are many after an outage: one for each tick that was missed."""
     rows_per_second: float
     completed: int
     expired: int
@@ -48,7 +48,7 @@ class BatchCounts:
 
 
 def observed(answered: DataFrame) -> DataFrame:
-    """Observe the counts of the answers in each batch, and drop the rows of status, which are there only for that."""
+    """Observe the counts of the answers in each batch, and drop the rows of status, which serve only these counts."""
     reason = F.col("reason")
     late, duplicate = reason.startswith(LATE), reason.startswith(DUPLICATE)
     figures = {
@@ -68,7 +68,7 @@ def observed(answered: DataFrame) -> DataFrame:
 
 
 def batch_counts(progress: Any) -> BatchCounts | None:
-    """Return the counts in a query's `lastProgress` (or a listener's); None if it is no stream of `resolve_stream`."""
+    """Return the counts in a query's `lastProgress` (or a listener's); None if the query is not of `resolve_stream`."""
     figures = None if progress is None else progress.observedMetrics.get(_NAME)
     if figures is None or figures["pending"] is None:
         return None

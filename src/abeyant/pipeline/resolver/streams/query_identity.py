@@ -16,20 +16,20 @@ __all__ = ["checkpoint_of", "query_of"]
 
 
 def checkpoint_of(sink: str, checkpoint: str | Path | None) -> str | None:
-    """Return the location of a sink's checkpoint; None without one.
+    """Return the location of a sink's checkpoint; None if no checkpoint is given.
 
     Raises `AbeyantError` on Spark Connect without a checkpoint, because a batch does not have its query's id there.
     """
     if checkpoint is None and is_remote():
         raise AbeyantError(
-            f"on Spark Connect a batch does not tell its query: give {sink} the checkpoint of the query, as "
+            f"on Spark Connect a batch does not have its query's id: give {sink} the checkpoint of the query, as in "
             f'{sink}(..., checkpoint="/the/checkpointLocation")'
         )
     return None if checkpoint is None else location(str(checkpoint))
 
 
 def query_of(batch: DataFrame, checkpoint: str | None) -> str:
-    """Return the id of the query whose `foreachBatch` is running; raise `AbeyantError` outside of one.
+    """Return the id of the query whose `foreachBatch` is running; raise `AbeyantError` if none is running.
 
     The id is a property of the batch's thread; on Spark Connect it is read from the `checkpoint`.
     """
@@ -42,5 +42,5 @@ def query_of(batch: DataFrame, checkpoint: str | None) -> str:
             raise AbeyantError(f"{checkpoint} is the checkpoint of no query: its file `metadata` has no id") from error
     found = None if is_connect(spark) else spark.sparkContext.getLocalProperty("sql.streaming.queryId")
     if not found:
-        raise AbeyantError("this sink is for writeStream.foreachBatch: there is no query here")
+        raise AbeyantError("this sink works only in writeStream.foreachBatch: no streaming query is running here")
     return found

@@ -1,4 +1,4 @@
-"""The rows that a shard rejects: their table, the reason, and the row as JSON."""
+"""Make rows for what a shard rejects: the table of the rejected row, the reason, and the row as JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reject_duplicates(watches: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def reject_torn(reports: pa.RecordBatch) -> pa.RecordBatch:
-    """Reject operations, given one report each, some of whose watches lost to another row of the same id."""
+    """Reject operations with missing watches, which lost to another row of the same id; `reports` has one of each."""
     rows = reports.to_pylist()
     return rejected_rows([("operations", f"{DUPLICATE}, with other watches", _shared(row)) for row in rows])
 
@@ -72,7 +72,7 @@ def _operation(watch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shared(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the operation's fields that watches and reports have."""
+    """Return the fields of an operation that rows of watches and of reports have in common."""
     return {
         "instance": row["instance"],
         "op_id": row["op_id"],

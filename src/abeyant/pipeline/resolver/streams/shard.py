@@ -3,14 +3,14 @@
 Spark is not used here: `process_batch` takes the state and the rows of a batch, and returns the new state and the
 output. The result does not depend on the order of the rows, so a repeated batch has the same result.
 
-What happened below the watermark is final, so of each key only its greatest progress there matters: one step. Above it
-the staircase is kept (see `kernels.resolve`), without the events that cannot decide anything any more.
+What happened below the watermark is final, so there only the greatest progress of each key matters: one step. Above the
+watermark the key's staircase is kept (see `kernels.resolve`), without events that cannot decide anything any more.
 
-An operation with one watch ends in this shard. One with several has a watch in the shard of each of its keys: each
-shard reports, in every batch from the one in which its watch was reached until the operation's deadline has passed, and
-`combined` joins the reports of a batch. So no state of an operation is kept anywhere else.
+An operation with one watch ends in this shard. An operation with several watches has each of them in the shard of its
+key. Each shard reports its watch in every batch, from when the watch is reached until the operation's deadline has
+passed, and `combined` joins the reports of a batch. So no state of an operation is kept anywhere else.
 
-Cost of a batch: O(n log n) for n rows, of the batch and the state; compiled, or in NumPy and Arrow, without Python code
+Cost of a batch: O(n log n) for n rows of the batch and the state; compiled, or in NumPy and Arrow, without Python code
 per row.
 """
 
@@ -39,7 +39,7 @@ __all__ = ["BatchInput", "BatchOutput", "clock_after", "moved", "process_batch",
 
 @dataclass(frozen=True)
 class BatchInput:
-    """A batch's input to one shard (`watches`, `events`), and the marks that all shards receive."""
+    """A batch's input to one shard: its `watches` and `events`, and the `marks` that all shards receive."""
 
     watches: Sequence[pa.RecordBatch]
     events: Sequence[pa.RecordBatch]

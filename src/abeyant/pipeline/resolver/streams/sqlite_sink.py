@@ -42,10 +42,10 @@ _AT_A_TIME: Final = 1000
 
 
 class SQLiteSink:
-    """For `foreachBatch`: writes answers into the tables `outcomes` and `aside` of an SQLite database on this machine.
+    """For `foreachBatch`: writes outcomes and rejected rows (table `aside`) to an SQLite database on this machine.
 
     Times are integers, microseconds since 1970. Details are columns too: `completed_by` and `cancelled_by` (keys), each
-    with its time, and `counted`. The rows of a batch and the record that it is done are one transaction, so a repeated
+    with its time, and `counted`. One transaction writes the rows of a batch and records it as done, so a repeated
     batch changes nothing. Rows stream through the driver, 1,000 at a time. On Spark Connect the database is on the
     server's machine, and `checkpoint` has to name the query's checkpoint. Raises `AbeyantError` if the database cannot
     be written, and on Connect without `checkpoint`.
@@ -83,7 +83,7 @@ def _insert(database: sqlite3.Connection, answers: DataFrame) -> None:
 
 
 def _columns(name: str) -> list[Column]:
-    """Return the SQLite columns of a column of outcomes."""
+    """Return the columns for SQLite that hold a column of outcomes."""
     if name in ("completed_by", "cancelled_by"):
         return [F.col(f"{name}.key").alias(name), F.unix_micros(f"{name}.at").alias(f"{name}_at_us")]
     return [F.unix_micros(name).alias("at_us") if name == "at" else F.col(name)]

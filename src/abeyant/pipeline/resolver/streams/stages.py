@@ -99,7 +99,7 @@ def answered(batches: Iterable[pa.RecordBatch], outcomes: pa.Schema = OUTCOMES) 
 
 
 def payloads_of(batches: Iterable[tuple[Iterable[int], Iterable[bytes]]]) -> dict[RowKind, list[bytes]]:
-    """Return the payloads of each kind."""
+    """Group payloads by kind. `batches` has pairs of columns: kinds and payloads."""
     by_kind: dict[RowKind, list[bytes]] = defaultdict(list)
     for kinds, payloads in batches:
         for kind, payload in zip(kinds, payloads, strict=True):
@@ -108,7 +108,7 @@ def payloads_of(batches: Iterable[tuple[Iterable[int], Iterable[bytes]]]) -> dic
 
 
 def packed(shard: int, what: RowKind, rows: pa.RecordBatch) -> pd.DataFrame:
-    """Return rows as one of `layout.PACKED`."""
+    """Pack rows into a single row of `layout.PACKED`."""
     return pd.DataFrame({"shard": [shard], "what": [int(what)], "payload": [pack_rows(rows).to_pybytes()]})
 
 

@@ -1,6 +1,6 @@
 """Encode a shard's state as one value with a version; a state of an unknown version is refused.
 
-version   of all that follows
+version   the version of this layout
 state     length of the head, the head (JSON, padded to eight bytes), steps (four 64-bit integers each), watches (Arrow)
 """
 
@@ -39,10 +39,10 @@ __all__ = [
 STATE: Final = "version int, state binary"
 
 _BEFORE: Final = 1
-"""The one version that the project wrote under its former name."""
+"""The only version that the project wrote under its former name."""
 
 VERSION: Final = 2
-"""Version of a shard's encoded state. Increase it with every change below, or of a schema in `layout`."""
+"""Version of a shard's encoded state. Increase it when anything below, or a schema in `layout`, changes."""
 
 RULES_VERSION: Final = 101
 """Version of the encoded state of a shard with rules (`rules.state`)."""
@@ -65,7 +65,7 @@ class ShardState:
     """A shard's state between batches.
 
     `steps` are rows of (place, identity, progress, at): the staircase of each key, with one step for all events below
-    the watermark. `watches` are the pending ones.
+    the watermark. `watches` are the pending watches.
     """
 
     clock: Clock
@@ -88,7 +88,7 @@ def decode_shard(version: int, state: bytes, options: Options | None) -> ShardSt
     """Decode a shard's state from a row of `STATE`.
 
     Raises `StateError`, with the value found and the value expected, for another version, and for `options` that differ
-    from those that the checkpoint's first run has fixed.
+    from the options of the checkpoint's first run.
     """
     head, begin = read_head(version, state, VERSION, options)
     end = begin + head["steps"] * 4 * _WORD
@@ -107,7 +107,7 @@ def fixed_options(options: Options) -> dict[str, Any]:
 
 
 def read_head(version: int, state: bytes, expected: int, options: Options | None) -> tuple[dict[str, Any], int]:
-    """Return the head of a state, and the offset of the rest in bytes. Raises `StateError` as `decode_shard`."""
+    """Return the head of a state, and the offset of the rest in bytes. Raises `StateError` as `decode_shard` does."""
     if version not in (VERSION, RULES_VERSION):
         _check_version(version)
     head, begin = _head(state)
@@ -126,7 +126,7 @@ def write_state(head: dict[str, Any], *parts: Any) -> bytes:
 
 
 def deadline_of(state: bytes) -> Deadline:
-    """Return which deadlines a state was made with."""
+    """Return the option `deadline` that a state was made with."""
     deadline: Deadline = _head(state)[0]["options"]["deadline"]
     return deadline
 
@@ -145,7 +145,7 @@ def _check_version(version: int) -> None:
         )
     if version != VERSION:
         raise StateError(
-            f"the checkpoint's state has layout version {version}, expected {VERSION}: go on with the release of "
+            f"the checkpoint's state has layout version {version}, expected {VERSION}: continue with the release of "
             "abeyant that wrote it, or end its input there and begin a new checkpoint"
         )
 
@@ -155,6 +155,6 @@ def _check_options(stored: dict[str, Any], options: Options) -> None:
     for name, value in expected.items():
         if stored[name] != value:
             raise StateError(
-                f"the checkpoint was begun with {name}={stored[name]!r}, not {value!r}: give the same again, "
+                f"the checkpoint was begun with {name}={stored[name]!r}, not {value!r}: give the first value again, "
                 "or begin a new checkpoint"
             )

@@ -16,11 +16,11 @@ _PLACE, _IDENTITY, _AT = 0, 1, 3
 def select_steps(
     staircases: Staircases, rows: Longs, clock: Clock, waited_for: Longs, forget_after_us: int | None
 ) -> Longs:
-    """Return the steps to keep as state: all above the watermark, and each key's greatest progress below it.
+    """Return the steps to keep as state: all steps above the watermark, and each key's greatest progress below it.
 
     `staircases` were built from `rows`. With `forget_after_us`, drop keys without an event for that long before the
-    watermark, unless an operation waits on them (`waited_for`: places). An event above the watermark that adds no step
-    counts as if it came at the watermark, so its key may be dropped earlier, by as much as the event was ahead.
+    watermark, unless an operation waits on the key (`waited_for` has the places of such keys). An event above the
+    watermark that adds no step counts as if it came at the watermark, so its key may be dropped that much earlier.
     """
     steps: Longs = np.asarray(staircases.steps).reshape(-1, 4)
     below = clock.are_final(steps[:, _AT])
@@ -32,7 +32,7 @@ def select_steps(
     latest = np.minimum(_latest(rows), max(clock.watermark, START + 1) - 1)
     steps[below, _AT] = latest[_key_numbers(steps)[below]]
     old = steps[:, _AT] < clock.watermark - forget_after_us
-    # A key with a step above the watermark is not old; one below beside it must stay as well.
+    # A key with a step above the watermark is not old; its step below the watermark must stay as well.
     alive = np.isin(_key_numbers(steps), np.unique(_key_numbers(steps)[~old]))
     kept: Longs = steps[alive | np.isin(steps[:, _PLACE], waited_for)]
     return kept

@@ -13,7 +13,7 @@ __all__ = ["with_reason"]
 
 
 def with_reason(rows: DataFrame, schema: StructType, reason: Column) -> DataFrame:
-    """Add `reason`, null for a valid row, and the `row` as JSON if rejected; those that a source has added stay."""
+    """Add `reason`, null for a valid row, and `row`, JSON of a rejected row, unless a source has added them already."""
     columns = [F.col(name) for name in schema.fieldNames()]
     json = F.to_json(
         F.struct(*columns), {"ignoreNullFields": "false", "timestampFormat": TIME_FORMAT, "timeZone": "UTC"}

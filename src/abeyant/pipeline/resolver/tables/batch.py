@@ -5,11 +5,11 @@
     events ────── valid ───────────────────── packed ──┘             └─ cut ─ by shard ┬─ reached ─────────── outcomes
                                                                                        └─ reached ─ combined ─ outcomes
 
-For each watch of an operation the time at which it was reached is computed. On the *direct* way that is the outcome:
-the operation has one watch, and no other row can have its id. All others go the *slow* way, where they are *combined*
-by id: of several rows with one id the first counts, and of its watches all or any have to be reached. The shards of hot
-keys are cut and shuffled a second time, and then go the same two ways. A profile, computed while rows are packed,
-decides which rows go which way.
+For each watch of an operation, the time at which it was reached is computed. If the operation has one watch, and no
+other row can have its id, this time decides the outcome: such operations go the *direct* way. All others go the *slow*
+way, where their watches are *combined* by id: of several rows with one id only the first counts, and all or any of its
+watches have to be reached. The shards of hot keys are cut and shuffled a second time, and then go the same two ways. A
+profile, computed while rows are packed, decides which rows go which way.
 
 Workers pack the rows that Spark has read (`from_spark`), or read the files themselves (`plain_parquet`). Packing does
 not pay for tables that are small by Spark's own statistics: Spark alone resolves them (`small`), and combines all of
@@ -143,14 +143,14 @@ def resolve(
     operations may then be `cancelled`, or `pending` (for ever: `at` is null). With `details` the outcomes have the
     watch that decided, and how many events counted (`schemas.DETAILS`).
 
-    Lazy: nothing runs before an action, except a job that checks whether any `condition` is `then`, if the column
-    exists and neither an option nor the files' statistics decide it; and, with options and over large tables, jobs that
-    find hot keys. Over plain Parquet files the driver reads some rows for that. No other row is collected to the
-    driver, only the names of hot keys and their cuts. Without options, each input is read once. Rows that cannot be
-    resolved have no outcome: see `rejected_operations` and `rejected_events`. `unique_ids` promises that no (instance,
-    op_id) occurs twice, and saves the search for duplicates. `sample` sets how hot keys are found and how finely they
-    are cut; it changes no outcome. Without it, tables that are small by Spark's statistics (96 MB together, or 16 MB of
-    files) are resolved by Spark alone.
+    Lazy: nothing runs before an action, with two exceptions. A job checks whether any `condition` is `then`, if the
+    column exists and neither an option nor the files' statistics decide it. With options, jobs find the hot keys of
+    large tables. Over plain Parquet files the driver reads some rows to find hot keys. Apart from these rows, only the
+    names of hot keys and their cuts are collected to the driver. Without options, each input is read once. Rows that
+    cannot be resolved have no outcome: see `rejected_operations` and `rejected_events`. `unique_ids` promises that no
+    (instance, op_id) occurs twice, and saves the search for duplicates. `sample` sets how hot keys are found and how
+    finely they are cut; it changes no outcome. Without it, tables that are small by Spark's statistics (96 MB together,
+    or 16 MB of files) are resolved by Spark alone.
 
     Raises `SchemaError` for a table without the columns needed, ValueError for an unknown value of an option and for
     options that contradict each other. Watches that contradict the options fail the job.
@@ -186,7 +186,7 @@ def _has_steps(operations: DataFrame, plain: PlainTable | None) -> bool:
 
 
 def _plain_of_small(operations: DataFrame, events: DataFrame, deadline: Deadline, plan: SmallTablePlan) -> DataFrame:
-    """Return the outcomes of small tables with no option but `deadline`; the tables are those of `complete`."""
+    """Return the outcomes of small tables, made by `complete`, with no option but `deadline`."""
     reached = reached_by_spark(valid_operations(operations), valid_events(events), deadline, plan)
     rows = plan.repartition(reached, "instance", "op_id").groupBy(*_SMALL_ROW).agg(F.expr(_SMALL_REACHED))
     return _counting(rows, _SMALL_COUNTS)
@@ -202,7 +202,7 @@ def _plain(
     sample: Sample | None,
     together: int,
 ) -> DataFrame:
-    """Return the outcomes of tables of any size with no option but `deadline`; read plain `files` in their place.
+    """Return the outcomes of tables of any size with no option but `deadline`. Read `files` instead, if they are given.
 
     `together` neighbouring shards are packed as one.
     """
@@ -238,7 +238,7 @@ def _plain(
 
 
 def _with_profile(packed: DataFrame, profile: Column) -> DataFrame:
-    """Add the profile: in the first row of each partition, since it may be long."""
+    """Add a column `profile`, which is set only in the first row of each partition, since a profile may be long."""
     is_first = F.expr("(monotonically_increasing_id() & ((1L << 33) - 1)) = 0")
     return packed.select("order", "packed", F.when(is_first, profile).alias("profile"))
 
@@ -253,5 +253,5 @@ def _part_of(shuffled: DataFrame, condition: Column) -> DataFrame:
 
 
 def _counting(rows: DataFrame, counts: str) -> DataFrame:
-    """Return the outcome of each id: that of the row that counts."""
+    """Return one outcome for each id: the outcome of the row that counts."""
     return rows.groupBy("instance", "op_id").agg(F.expr(counts)).selectExpr("*", "row.*").selectExpr(*_OUTCOME)

@@ -1,4 +1,4 @@
-"""`resolve` with options, roles or steps over whole tables: the code of `abeyant.tables`, in Spark's workers.
+"""Resolve whole tables with options, roles or steps, by the code of `abeyant.tables` in Spark's Python workers.
 
     operations ── valid, first of each id ──┐
                                             ├── by key ── to where needed ── by home ── outcomes
@@ -6,8 +6,9 @@
 
 An operation is resolved at its *home*, the shard of the first key that completes it. The events of all its keys are
 sent there by way of each key's shard, which has the list of homes that need the key. So an event goes to every shard
-with operations that watch its key, and to none if there are none. With `serves`, an event meets all operations that it
-may serve, since they have one home. Where every operation names one key, events are sent home directly.
+with operations that watch its key, and nowhere if there are none. If an event serves one operation, it meets all
+operations that it may serve, since they have the same home. Where every operation names one key, events are sent home
+directly.
 
 A hot key is cut if the options permit it: see `hot_times`. Events in plain Parquet files are read by the workers: see
 `plain_parquet`.
@@ -73,9 +74,10 @@ def resolve_by_rules(
     small: SmallTablePlan | None,
     sample: Sample | None,
 ) -> DataFrame:
-    """Return the outcomes of tables of `complete` under all options. `several`: an operation may name several keys.
+    """Return the outcomes of tables, made by `complete`, with any options.
 
-    With a `sample`, run jobs that find hot keys, if these may be cut.
+    Pass `several` if an operation may name several keys. With a `sample`, run jobs that find hot keys, if the options
+    permit cutting them.
     """
     valid = valid_operations(operations) if unique_ids else distinct_operations(operations)
     event_rows = valid_events(events).select(*_EVENT)
@@ -109,7 +111,7 @@ def resolve_by_rules(
 
 
 class Shards(NamedTuple):
-    """What a job's workers run, with its parameters: hash seed, number of shards (a power of two), rules, hot keys."""
+    """The functions that a job's workers run, with the job's parameters. `shards` is a power of two."""
 
     seed: bytes
     shards: int
@@ -117,12 +119,12 @@ class Shards(NamedTuple):
     hot: tuple[HotTime, ...] = ()
 
     def pack_events(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pack events (instance, key, progress, at) as `_PACKED`: rows of place, identity, progress, at."""
+        """Pack events (instance, key, progress, at) into `_PACKED`, as rows of (place, identity, progress, at)."""
         freeze_imports()
         return self._packed_events(pa.Table.from_batches([chunk]) for chunk in chunks(batches))
 
     def pack_files(self, task: Task, _: int) -> Iterator[pa.RecordBatch]:
-        """Pack the events of a task that reads plain files in the same way."""
+        """Read the events of a task from plain files, and pack them as `pack_events` does."""
         tables = map(valid_event_rows, chunks_of(task, EVENTS.fieldNames()))
         return self._packed_events(table for table in tables if table.num_rows)
 
@@ -141,10 +143,10 @@ class Shards(NamedTuple):
             yield self._packed_by_shard(_EVENTS, places, identities, progress, at)
 
     def pack_operations(self, batches: Iterable[pa.RecordBatch], needs: bool) -> Iterator[pa.RecordBatch]:
-        """Pack operations as `_PACKED`: Arrow tables, by home shard.
+        """Pack operations into `_PACKED`, as an Arrow table for each home shard.
 
-        With `needs`, also pack which homes need which key: rows (place, identity, home shard, 0) by the key's shard,
-        each once per chunk.
+        With `needs`, also pack which home shards need which key, as rows (place, identity, home shard, 0) for the key's
+        shard, each row once per chunk.
         """
         freeze_imports()
         pairs, hot = PairHash(self.seed), HotTimes(self.hot, self.rules)
@@ -167,7 +169,7 @@ class Shards(NamedTuple):
                 yield self._packed_by_shard(_NEEDS, *columns, np.zeros_like(columns[0]))
 
     def forward(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Copy events to each home shard that needs them, and drop the rows of needs; `_PACKED` in and out."""
+        """Copy events to each home shard that needs their key, and drop the rows of needs (`_PACKED` to `_PACKED`)."""
         freeze_imports()
         for shard, values in groupby(_values(batches), key=lambda value: value[0]):
             needs = list(_NO_ROWS.T[:3])
@@ -187,7 +189,7 @@ class Shards(NamedTuple):
                     yield _batch(np.full(len(packed), shard), kind, binary(sizes, b"".join(packed)))
 
     def resolve(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the outcomes of `_PACKED` by home shard. Several shards may hold copies of an event."""
+        """Yield outcomes, from `_PACKED` rows sorted by home shard. Several shards may hold copies of an event."""
         freeze_imports()
         pairs = PairHash(self.seed)
         for _, values in groupby(_values(batches), key=lambda value: value[0]):
@@ -215,7 +217,7 @@ class Shards(NamedTuple):
 
 
 def _needed(needs: Sequence[Integers], rows: Integers) -> tuple[Integers, Integers]:
-    """Return (home, event) for each home shard that needs an event, as two arrays of one length."""
+    """Return each pair of an event and a home shard that needs it, as two arrays of equal length: homes, events."""
     places, identities, homes = needs
     unique_places, begins = np.unique(places, return_index=True)
     if not len(unique_places):
@@ -261,7 +263,7 @@ def _to_bytes(batch: pa.RecordBatch) -> Any:
 
 
 def _distinct(order: Integers, *columns: Integers) -> list[Integers]:
-    """Return the rows of these columns, sorted by `order`, with one of each run of equal rows."""
+    """Return the rows of these columns, sorted by `order`, with one row of each run of equal rows."""
     sorted_columns = [column[order] for column in columns]
     first = np.ones(len(order), np.bool_)
     first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in sorted_columns])

@@ -75,7 +75,7 @@ def packed_by_spark(
 
 
 def profiler(sample: Sample) -> Profiler:
-    """Return a profiler for the task that runs this."""
+    """Return a profiler for the Spark task that calls this."""
     task = TaskContext.get()
     return Profiler(sample, task.partitionId() if task else 0)
 
@@ -114,6 +114,6 @@ def _pack_operations(
 
 
 def _columns(batches: Sequence[pa.RecordBatch], width: int) -> Integers:
-    """Return the lists in the column `numbers`, of `width` each, transposed: row n has every list's nth number."""
+    """Return the lists in the column `numbers`, of `width` integers each, as columns: column n has the nth integers."""
     rows = np.concatenate([batch.column("numbers").flatten().to_numpy() for batch in batches])
     return rows.reshape(-1, width).T

@@ -1,28 +1,29 @@
-"""Hot keys, cut along their progress, so that no task gets more of a key than it can hold.
+"""Cut hot keys along their progress into pieces, so that no task gets more rows of a key than it can hold.
 
 An operation needs only the first time at which its key's progress reached `required` (see kernels.resolve), so a key
 may be cut along its progress. A sample, drawn while rows are packed, holds one in 1,024 rows; a key with more than
-128 rows in it is cut at every 128th of them, sorted by progress (or `required`). So a piece has some 131,072 rows,
-however many rows the key has: the number of its cuts grows with it, and all cuts together are one in 131,072 rows of
-the tables.
+128 rows in the sample is cut at every 128th of them, sorted by progress (or `required`). So a *piece*, the rows between
+two cuts, has some 131,072 rows: a key with more rows has more pieces. All cuts together are one in 131,072 rows of the
+tables.
 
 The cuts are known once all rows are packed and shuffled. So the shards of hot keys are unpacked, cut, and shuffled a
-second time. A shard that is already large in one chunk is not sent to one task for that, but spread over all: see
+second time. A shard that is already large in one chunk is not sent to one task for that, but spread over all tasks: see
 `packing`. For plain files the driver draws a sample beforehand, and most hot keys are cut while they are packed: see
 `plain_parquet.looking`. A piece may be cut again, like any other key. If its pieces then get the place of another piece
 of the same key, no outcome changes: that place only has more events of the key.
 
     piece n holds   events with cut n-1 <= progress < cut n;
                     of each packed chunk one row (cut n, the least `at` of its events with progress >= cut n);
-                    operations with cut n-1 <= required <= cut n, one of several such pieces where cuts coincide
+                    operations with cut n-1 <= required <= cut n; an operation that fits several pieces is in one
 
 If one progress value fills several pieces, cuts coincide: operations that require exactly that value are spread over
-the pieces between, which hold only rows from the pieces above; its events are a few steps, since chunks are reduced.
-Cutting changes no outcome, so a sample is good enough; a hot key that it missed would only make one task longer.
+the pieces between the equal cuts, which hold only rows from the pieces above. The events with that value are a few
+steps, since chunks are reduced. Cutting changes no outcome, so a sample is good enough; a hot key that the sample
+missed would only make one task longer.
 
-A key is known by two hashes with different seeds: its *place*, of 64 bits, and its *identity*, of which 32 bits are
-packed. Two keys of one table with both the same would be mixed up; the chance of that is below 10**-11 for a billion
-keys.
+A key is identified by two hashes with different seeds: its *place*, of 64 bits, and its *identity*, of which 32 bits
+are packed. Two keys of one table with both hashes equal would be mixed up; the chance of that is below 10**-11 for a
+billion keys.
 """
 
 from __future__ import annotations
@@ -56,20 +57,20 @@ _GOLDEN: Final = np.int64(-7046029254386353131)  # 2**64 over the golden ratio: 
 
 @dataclass(frozen=True)
 class Sample:
-    """The sample, a `fraction` of all rows, and the size of a hot key's pieces, in rows of the sample."""
+    """How to find and cut hot keys: draw a sample, a `fraction` of all rows, and cut at every `piece`th sampled row."""
 
     fraction: float
     piece: int
 
     def __post_init__(self) -> None:
         if not 0 <= self.fraction <= 1:
-            raise ValueError(f"fraction is a share from 0 to 1, not {self.fraction}")
+            raise ValueError(f"fraction must be from 0 to 1, not {self.fraction}")
         if self.piece < 1:
             raise ValueError(f"piece must be at least 1 row, not {self.piece}")
 
     @property
     def large(self) -> float:
-        """Rows of a shard in one chunk above which it is spread over all tasks: an eighth of a piece."""
+        """The rows that a shard may have in one chunk without being spread over all tasks: an eighth of a piece."""
         return self.piece / max(self.fraction, 1e-9) / 8
 
 
@@ -138,14 +139,14 @@ class HotKeys:
 
     @property
     def places(self) -> Integers:
-        """The place of each hot key, which is that of its first piece, in ascending order."""
+        """The place of each hot key, in ascending order. A key's first piece has the key's place."""
         return self._places
 
     def cut_events(self, places: Integers, identities: Integers, progress: Integers, at: Integers) -> list[Integers]:
-        """Replace the places of hot keys' events by those of their pieces; return all columns, with added rows.
+        """Replace the places of hot keys' events by the places of their pieces; return all columns, with added rows.
 
-        Each piece below one with events gets a row that stands for all events above it: see the module. O(log c) per
-        event of a key with c cuts.
+        If there are events in pieces above a piece, it gets a row that stands for all of them: see the module.
+        O(log c) per event of a key with c cuts.
         """
         parts = [(places, identities, progress, at)]
         for key, rows in self.among(places, identities):
@@ -168,7 +169,7 @@ class HotKeys:
             places[rows] = _place(self._places[key], piece)
 
     def among(self, places: Integers, identities: Integers) -> Iterator[tuple[int, Integers]]:
-        """Yield each hot key that occurs, as its number in the order of place and identity, and its rows."""
+        """Yield each hot key that occurs in these columns: its number, in order of place and identity, and its rows."""
         if not len(self._places):
             return
         nearest = np.searchsorted(self._places, places).clip(max=len(self._places) - 1)
@@ -186,5 +187,5 @@ class HotKeys:
 
 
 def _place(place: np.int64, piece: npt.NDArray[np.intp]) -> Integers:
-    """Return where the pieces of a key are resolved: the first at the key's own place, the others far apart."""
+    """Return the places of a key's pieces: the first piece has the key's place, the other places are far apart."""
     return place + piece * _GOLDEN

@@ -1,21 +1,21 @@
-"""Hot keys of `by_rules`, cut along time, so that no shard has to hold all events of such a key.
+"""Cut hot keys along time into pieces, for `by_rules`, so that no shard has to hold all events of a hot key.
 
 With options, an outcome depends on the times of events, so a key cannot be cut along its progress as without options
-(`hot_keys`). But an operation needs only the events from its start to its deadline, and the combined progress of those
-before. So operations of a hot key go to pieces by their start, and a piece gets
+(`hot_keys`). But an operation needs only the events from its start to its deadline, and the combined progress of all
+earlier events. So operations of a hot key are divided into pieces by their start, and a piece gets
 
     the events from its begin to the last deadline that its operations may have;
-    with `count="always"`, one row of each packed chunk for all events before: the greatest, the sum, or the last.
+    with `count="always"`, one row of each packed chunk for all earlier events: the greatest, the sum, or the last.
 
 Cuts are at least twice as far apart as the longest wait of the key. So an event goes to one piece or two, and a key
-whose operations wait too long for that stays whole. All keys stay whole where
+whose operations wait too long for such cuts stays whole. All keys stay whole where
 
-    an event serves one operation: which one, depends on all operations that wait for the key;
+    an event serves one operation: which operation it serves depends on all operations that wait for the key;
     a deadline may move (extensions, pauses, a calendar): how far is not known beforehand;
-    an operation may name several keys: it is resolved at the home of the first one;
-    details show since when a watch is met, or how many events counted, of those before the start.
+    an operation may name several keys: it is resolved at the home of the first key;
+    details cover events before the start: since when a watch is met, and how many events counted.
 
-A job of its own finds hot keys in a sample. The cuts are sent to all tasks. They change only how evenly the work is
+A separate job finds hot keys in a sample. The cuts are sent to all tasks. Cuts change only how evenly the work is
 shared: no outcome depends on them.
 """
 
@@ -42,7 +42,7 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
 class HotTime(NamedTuple):
-    """A hot key by its hashes, with its cuts in time, and its operations' longest wait, all in microseconds."""
+    """A hot key: its two hashes, the times at which it is cut, and its operations' longest wait, in microseconds."""
 
     place: int
     identity: int
@@ -51,16 +51,16 @@ class HotTime(NamedTuple):
 
 
 def may_be_cut(rules: Rules) -> bool:
-    """Return whether the options permit to cut hot keys, for operations that name one key each."""
+    """Return whether the options permit cutting hot keys, if each operation names one key."""
     counts_before = rules.details and rules.count == "always"
     return rules.serves == "every" and rules.calendar is None and not counts_before
 
 
 def find_hot_times(operations: DataFrame, events: DataFrame, sample: Sample, seed: bytes, most: int) -> list[HotTime]:
-    """Return the hot keys of valid tables that can be cut, each into `most` pieces at most.
+    """Return the hot keys of tables of valid rows, with the times at which to cut each into at most `most` pieces.
 
-    Runs a job over a sample, and another over the operations if any key is hot. The driver collects one number for each
-    `sample.piece` sampled rows of a hot key.
+    A key is left out if its operations wait too long to cut it. Runs a job over a sample, and if any key is hot another
+    job over the operations. The driver collects one number for each `sample.piece` sampled rows of a hot key.
     """
     key, condition = ("instance", "watches[0].key AS key"), is_drawn(sample.fraction)
     start_times = operations.where(condition).selectExpr(*key, "unix_micros(start) AS at")
@@ -89,7 +89,7 @@ def find_hot_times(operations: DataFrame, events: DataFrame, sample: Sample, see
 
 
 def _spaced_out(times: Sequence[int], least: int, most: int) -> Integers:
-    """Return at most `most` of the sorted times, at least `least` apart, without the first."""
+    """Return at most `most` of the sorted times, at least `least` apart, and not the first time."""
     cuts = [times[0]]
     for time in times[1:]:
         if time - cuts[-1] >= max(least, 1):
@@ -101,7 +101,7 @@ def _spaced_out(times: Sequence[int], least: int, most: int) -> Integers:
 
 
 class HotTimes:
-    """The hot keys of a job; assigns operations and events to their pieces."""
+    """The hot keys of a job, and the methods that assign operations and events to their pieces."""
 
     def __init__(self, keys: Iterable[HotTime], rules: Rules) -> None:
         self._sorted = sorted(keys, key=lambda key: key[:2])
@@ -120,7 +120,7 @@ class HotTimes:
             yield rows, np.searchsorted(self._sorted[number].cuts, starts[rows], side="right")
 
     def events(self, rows: Integers) -> tuple[Integers, Integers, Integers]:
-        """Return rows (place, identity, progress, at) of other keys and of pieces, and the numbers of the pieces."""
+        """Split rows (place, identity, progress, at): return rows of other keys, rows of pieces, and piece numbers."""
         mask, parts, pieces = np.ones(len(rows), np.bool_), [], []
         columns = (np.ascontiguousarray(rows[:, n]) for n in (_PLACE, _IDENTITY))
         for number, key_rows in self._keys.among(*columns):

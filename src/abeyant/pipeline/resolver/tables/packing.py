@@ -63,7 +63,7 @@ SHARDS: Final = 1024
 """Number of shards: many, so that each has few events."""
 
 COARSE: Final = 4
-"""Number of neighbouring shards that are packed as one, under the first one's number, for tables of moderate size: a
+"""Number of neighbouring shards that are packed as one, under the first shard's number, for tables of moderate size: a
 value has a fixed cost, however few rows it holds. Such shards may differ only in bits that are packed (`_PLACE_BYTES`).
 """
 
@@ -73,8 +73,8 @@ PACKED: Final = "order long, packed binary"
 KINDS: Final = 4
 ORDERS: Final = KINDS * SHARDS
 EVENTS, ALONE, COMBINED, PROFILE = range(KINDS)
-"""The kinds of rows: events, operations of one watch, watches of other operations, and a part of the profile, which has
-its number in place of a shard's."""
+"""The kinds of rows: events, operations of one watch, watches of other operations, and a part of the profile, where
+`order` has the part's number in place of a shard's."""
 RIVALS: Final = PROFILE
 """Kind in the second shuffle: operations of one watch, used only if their id may be repeated."""
 
@@ -109,7 +109,7 @@ class EventPacker:
     """Packs the events of a task, chunk after chunk."""
 
     def __init__(self, together: int = 1) -> None:
-        """Pack each `together` neighbouring shards as one: 1 or `COARSE`."""
+        """Pack every `together` neighbouring shards as one; `together` is 1 or `COARSE`."""
         self._together = together
         self._reduces = True
 
@@ -132,7 +132,7 @@ class Packed(NamedTuple):
     values: pa.Array
 
     def batch(self, large: float = math.inf, number: int = 0) -> pa.RecordBatch:
-        """Return the values as `PACKED`; spread those of more than `large` rows over tasks, by the task's `number`."""
+        """Return the values as `PACKED`; spread values of more than `large` rows over tasks, by the task's `number`."""
         order = np.where(self.rows > large, self.order + ORDERS * number, self.order)
         return pa.record_batch({"order": pa.array(order), "packed": self.values})
 
@@ -143,12 +143,12 @@ def spot(together: int) -> str:
 
 
 def shards_of(places: Integers, together: int = 1) -> Integers:
-    """Return the shard of each place, with each `together` neighbouring shards as one."""
+    """Return the shard of each place, where every `together` neighbouring shards count as the first of them."""
     return ((places >> (64 - _SHARD_BITS)) + SHARDS // 2) & -together
 
 
 def _steps(events: Integers, together: int) -> tuple[Packed, int]:
-    """Reduce events, rows of (place, identity, progress, at), to steps. Return these packed, and their number."""
+    """Reduce events, rows of (place, identity, progress, at), to steps. Return the packed steps, and their number."""
     rows = np.frombuffer(Staircases(events.ravel().data).steps, np.int64).reshape(-1, 4)
     ends = np.append(np.searchsorted(rows[:, 0], _FIRST_PLACES[together - 1 :: together]), len(rows))
     return _packed_events(np.arange(0, SHARDS, together), rows, ends, (rows[:, 2], rows[:, 3])), len(rows)
@@ -232,7 +232,7 @@ def unpacked_events(packed: ReadableBuffer, shard: int) -> array[int]:
 
 
 def _narrowed(rows: Integers, ends: Integers, others: Sequence[Integers]) -> tuple[npt.NDArray[np.intp], pa.Array]:
-    """Return the numbers of the blocks that have rows, and these blocks packed; rows are place, identity, `others`."""
+    """Pack blocks of rows (place, identity, `others`). Return the numbers of the blocks with rows, and these blocks."""
     spans = [(int(column.min()), int(column.max())) for column in others]
     least = np.array([0] * len(_KEY_BYTES) + [low for low, _ in spans])
     widths = np.array([*_KEY_BYTES, *(((high - low).bit_length() + 7) // 8 for low, high in spans)])
@@ -253,8 +253,8 @@ def _uppermost_byte(shard: int) -> int:
 def _few(texts: pa.RecordBatch, blocks: int) -> tuple[pa.RecordBatch, bytes]:
     """Encode columns of few distinct values as one byte a row, unless that saves nothing.
 
-    Return the texts, and a description for `_read_few`: the names of all columns and the distinct values. It is
-    repeated in each of the `blocks`.
+    Return the texts, and a description for `_read_few`: the names of all columns and the distinct values. The
+    description is repeated in each of the `blocks`.
     """
     dictionaries: dict[str, list[str]] = {}
     for name in _OFTEN_FEW:

@@ -8,7 +8,7 @@ finer division by the 20 uppermost bits, in which a hash occurs twice: one byte 
 group. So the profile takes at most a megabyte, whatever the size of the table; an exact check is needed only for the
 ids of marked groups. The sample is packed by part too, by the keys' places. Memory: three copies of a part's hashes.
 
-The row is a scalar subquery of the job over its own shuffle: inputs are read once.
+The row is a scalar subquery of the job, and reads the job's own shuffle: so inputs are read once.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _SEVERAL: Final = _DEALT + 1
 _MERGED: Final = "part int, groups binary, cuts array<bigint>, shards array<int>"
 
 DIRECT, SLOW = 1, 2
-"""The ways that values go. `ways` has for each `order` the sum of its ways; 0 for none."""
+"""The ways that packed values go (see `batch`). The profile's `ways` has for each `order` the sum of its ways, or 0."""
 _WAYS: Final = f"""transform(sequence(0, {ORDERS - 1}), o -> CASE
     WHEN o % {KINDS} = {PROFILE} THEN 0
     WHEN array_contains(shards, o div {KINDS}) THEN {SLOW}
@@ -80,11 +80,11 @@ _WAYS: Final = f"""transform(sequence(0, {ORDERS - 1}), o -> CASE
 
 
 def merge_profiles(by_shard: DataFrame, sample: Sample, together: int = 1) -> DataFrame:
-    """Merge the parts of all tasks (`PACKED`, shuffled, of the kind `PROFILE`) into the one row.
+    """Merge the profile's parts from all tasks (`PACKED`, shuffled, of the kind `PROFILE`) into one row.
 
-    `ways`: see `DIRECT`. `shards`: those with a hot key, or that a task spread over tasks. `cuts`: the hot keys and
-    their cuts, see hot_keys. `repeated`: a mark for each group in which an id may be repeated, by part; null if there
-    is no such group. `several`: whether an operation has several watches.
+    Its columns are: `ways`, see `DIRECT`. `shards`: shards with a hot key, or that a task spread over tasks. `cuts`:
+    the hot keys and their cuts, see hot_keys. `repeated`: by part, a mark for each group in which an id may be
+    repeated; null if there is no such group. `several`: whether an operation has several watches.
     """
     merge = partial(_merge, piece=sample.piece, together=together)
     merged = by_shard.sortWithinPartitions("order").mapInArrow(merge, _MERGED)
@@ -106,7 +106,7 @@ def profile_ids(operations: DataFrame) -> DataFrame:
 
 
 def is_repeated(profile: str, id_: str = _ID) -> str:
-    """Return the SQL condition that an id, two columns, may be repeated; `profile` is the one row, as a struct."""
+    """Return the SQL condition that an id, two columns, may be repeated; `profile` is the profile's row, a struct."""
     group = f"shiftrightunsigned(xxhash64({id_}), {GROUP_SHIFT})"
     groups = f"get({profile}.repeated, int({group} div {_GROUPS}))"
     is_there = f"coalesce(substring({groups}, int({group} % {_GROUPS}) + 1, 1) = X'01', false)"
@@ -202,7 +202,7 @@ def _merge(batches: Iterable[pa.RecordBatch], piece: int, together: int = 1) -> 
 
 
 def _repeated_groups(hashes: npt.NDArray[np.uint64]) -> bytes | None:
-    """Return a byte for each group of a part, 1 where a hash is there twice; None where none is."""
+    """Return a byte for each group of a part, 1 if a hash occurs twice in the group; None if no hash occurs twice."""
     duplicates = hashes[1:][hashes[1:] == hashes[:-1]]
     if not len(duplicates):
         return None
@@ -212,7 +212,7 @@ def _repeated_groups(hashes: npt.NDArray[np.uint64]) -> bytes | None:
 
 
 def marks_of(repeated: pa.ListScalar) -> npt.NDArray[np.bool_] | None:
-    """Return a mark for each group of ids, given the profile's `repeated`; None where no id is there twice."""
+    """Return a mark for each group of ids, given the profile's `repeated`; None if no id is repeated."""
     groups = repeated.as_py()
     if not groups:
         return None

@@ -60,7 +60,7 @@ def first_reached(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Ite
 
 
 def reached_to_combine(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Iterator[pa.RecordBatch]:
-    """Yield `TO_COMBINE` for operations of several watches, and for those of one whose id may be repeated."""
+    """Yield `TO_COMBINE` for operations of several watches, and for operations of one watch with a repeated id."""
     for reached in _reached(batches, deadline, with_key=True):
         rows = reached if reached.kind == COMBINED else reached.select(reached.repeated)
         columns = rows.columns()
@@ -72,7 +72,7 @@ def reached_to_combine(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -
 
 
 def cut_hot_keys(batches: Iterable[pa.RecordBatch], together: int = 1) -> Iterator[pa.RecordBatch]:
-    """Cut hot keys: yield `PACKED` for the second shuffle, from `PACKED` rows, sorted by `order`, with the profile.
+    """Cut hot keys: turn `PACKED` rows, sorted by `order`, with the profile, into `PACKED` rows for the second shuffle.
 
     In shards that have no hot key and were not spread over tasks, operations of one watch become `RIVALS`. `order` div
     `ORDERS` has the ways that rows go from there: `DIRECT` if any shard is in the profile's `shards`, `SLOW` if
@@ -183,7 +183,7 @@ class _Run(NamedTuple):
 
 
 def _profile_and_rest(batches: Iterable[pa.RecordBatch]) -> tuple[pa.StructScalar | None, Iterable[pa.RecordBatch]]:
-    """Return the profile, from the first row of a partition, and all batches; None and no batches without rows."""
+    """Return the profile, from a partition's first row, and all batches; None and no batches if there is no row."""
     rest = iter(batches)
     for first in rest:
         if first.num_rows:

@@ -5,7 +5,8 @@
     events ────── valid ─────────────────────┘
 
 A watch was reached at the least `at` of all events whose progress is at least `required`: see kernels.resolve. A
-window finds it in one pass over a key's sorted rows. All rows of a key are in one task: fit for small tables only.
+window function finds this time in one pass over a key's sorted rows. All rows of a key are in one task, which is fit
+for small tables only.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def are_large(sizes: list[Size | None]) -> bool:
 
 
 def are_moderate(sizes: Sequence[Size | None], partitions: int) -> bool:
-    """Return whether 1 / `COARSE` of the shards fit into a task's memory each, and keep all partitions busy."""
+    """Return whether groups of `COARSE` shards each fit into a task's memory, and are enough for all partitions."""
     known = [size.bytes for size in sizes if size is not None]
     return 0 < len(known) == len(sizes) and sum(known) <= _MODERATE_BYTES and partitions <= _MODERATE_PARTITIONS
 
@@ -58,7 +59,7 @@ class SmallTablePlan(NamedTuple):
     """The plan by which Spark alone resolves small tables."""
 
     partitions: int | None
-    """Number of partitions of a shuffle; None where Spark adapts it itself after the shuffle."""
+    """Number of partitions of a shuffle; None if Spark itself adapts the number after the shuffle."""
 
     def repartition(self, table: DataFrame, *columns: str) -> DataFrame:
         """Shuffle a table by these columns."""

@@ -1,8 +1,8 @@
 """Spread shards evenly over the partitions of a shuffle.
 
 Spark chooses a row's partition by the hash of its key. Of 400 partitions for 1,024 shards, one would get nine shards,
-and 36 none. The job would wait for that one, 3.5 times as long as needed. So Spark is given a number in place of the
-shard, whose hash leads to the next partition in turn.
+and 36 none. The job would wait for the partition with nine, 3.5 times as long as needed. So in place of the shard,
+Spark is given a number whose hash leads to the next partition in turn.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _Words = npt.NDArray[np.uint32]
 def spread(shard: str, shards: int, partitions: int) -> str:
     """Return the SQL expression to shuffle by in place of `shard`, an expression with the values 0 to `shards` - 1.
 
-    If the shuffle has `partitions`, their numbers of shards differ by at most one. With another number of partitions,
-    chance decides.
+    If the shuffle has this number of `partitions`, their numbers of shards differ by at most one. With another number
+    of partitions, chance decides.
     """
     numbers = ",".join(map(str, _numbers(partitions)[:shards].tolist()))
     return f"int(split('{numbers}', ',')[int(({shard}) % {partitions})])"
@@ -31,7 +31,7 @@ def spread(shard: str, shards: int, partitions: int) -> str:
 
 @cache
 def _numbers(partitions: int) -> npt.NDArray[np.int64]:
-    """Return the least number for each partition that Spark's hash sends there. O(partitions log partitions)."""
+    """Return for each partition the least number that Spark's hash sends to it. O(partitions log partitions)."""
     result = np.full(partitions, -1)
     start = 0
     while (result < 0).any():

@@ -1,4 +1,4 @@
-"""Split a table into rows that can be resolved and rejected rows: a table with a `reason`, never silently lost."""
+"""Split a table into rows that can be resolved, and rejected rows, which get a `reason` and are never silently lost."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def rejected_operations(operations: Given) -> DataFrame:
     The reasons: a value that cannot be read as its column's type, with its text; no `instance`, `op_id`, `start`,
     `timeout_ms` (or `timeout`, or `deadline`) or `watches`; a watch without `key` or `required`, or with an unknown
     `role`; several watches that pause; a negative time-out; a deadline beyond the last timestamp; a `condition` other
-    than `all`, `any` and `then` (null is `all`). Of several valid rows with one (instance, op_id) the first by `start`
-    counts, then by `timeout_ms` and the further columns, and the others are duplicates. So `resolve(operations,
-    events)` has exactly `operations.count() - rejected_operations(operations).count()` rows. A table with a column
-    `reason` of its own keeps it; ours is then `reason_2`.
+    than `all`, `any` and `then` (null is `all`). Several valid rows with the same (instance, op_id) are sorted by
+    `start`, `timeout_ms` and the further columns; all but the first are duplicates. So `resolve(operations, events)`
+    has exactly `operations.count() - rejected_operations(operations).count()` rows. A table with a column `reason` of
+    its own keeps it; ours is then `reason_2`.
     """
     table = complete(as_dataframe(operations, "operations", session_of([operations]), whole=True), "operations")
     schema = operations_schema(table)
@@ -69,7 +69,7 @@ invalid_events = rejected_events
 
 
 def _judged(table: DataFrame, column: str, reason: str) -> DataFrame:
-    """Add the reason that a row is rejected, null if valid: that of a reader (unreadable values), else `reason`."""
+    """Add the reason to reject a row, null if valid: `REJECT_REASON`, which a reader has added, or else `reason`."""
     if REJECT_REASON not in table.columns:
         return table.withColumn(column, F.expr(reason))
     return table.withColumn(column, F.coalesce(REJECT_REASON, F.expr(reason))).drop(REJECT_REASON)
@@ -82,7 +82,7 @@ def valid_operations(operations: DataFrame) -> DataFrame:
 
 
 def distinct_operations(operations: DataFrame) -> DataFrame:
-    """Return the valid operations, only the row that counts of each id, with the columns of `operations_schema`."""
+    """Return the valid operations, of each id only the row that counts, with the columns of `operations_schema`."""
     schema = operations_schema(operations)
     plan = small_table_plan(operations.sparkSession, [estimated_size(operations)])
     if plan is not None:
@@ -117,7 +117,7 @@ def _with_reject_reason(schema: StructType, table: DataFrame) -> StructType:
 
 
 def _ranked(operations: DataFrame, schema: StructType, *columns: str) -> DataFrame:
-    """Add `_rank` to valid rows, 1 for the row of an id that counts; rows that differ in `columns` are ranked apart."""
+    """Add `_rank` to valid rows, 1 for the row of an id that counts; rank separately for each value of `columns`."""
     names = schema.fieldNames()
     duration = next(name for name in HOW_LONG if name in names)
     order = ", ".join(("start", duration, "condition", "kind", *(n for n in FURTHER if n in names), "watches"))

@@ -1,7 +1,8 @@
 """A lease on a local path: one process at a time writes there.
 
-A small file beside a result, or in a stream's folder, names the process that holds the lease. The kernel locks it
-(`flock`) while that process lives, however it ends. (For stores without locks see `store`.)
+A small file beside a result, or in a stream's folder, names the process that holds the lease. The process locks the
+file (`flock`); the kernel releases the lock when the process ends, in whatever way. (For stores without locks see
+`store`.)
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from abeyant.former import former, written_before
 __all__ = ["LEASE_FILE", "acquire", "check_free", "leased", "release", "result_lease", "stream_lease"]
 
 LEASE_FILE: Final = ".abeyant-claim"
-"""Name of the lease in a stream's folder."""
+"""Name of the lease's file in a stream's folder."""
 
 _UNLOCKABLE: Final = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)
-"""Errors of a file system without locks, where leases are not held."""
+"""Error numbers of file systems without locks. There no lease is held."""
 
 
 class _Holding:
@@ -36,22 +37,22 @@ class _Holding:
 
 
 _ours: Final[dict[Path, _Holding]] = {}
-"""The leases that this process holds, each with its holders within the process."""
+"""The leases that this process holds, by path; each has a lock and holders (threads and queries of the process)."""
 
 _guard: Final = threading.Lock()
 
 _THREAD: Final = "thread "
-"""Prefix of the name of an exclusive holder."""
+"""Prefix of the name of a holder that shares the lease with no other thread."""
 
 
 def result_lease(out: Path) -> Path:
-    """Return the path of the lease on a result that appears whole; it is beside the result's directory."""
+    """Return the path of the lease on a result that appears whole: a file beside the result's directory."""
     home = Path(os.path.realpath(out.parent))
     return home / f".{out.name}{LEASE_FILE}"
 
 
 def stream_lease(out: Path) -> Path:
-    """Return the path of the lease on a stream's directory; it is inside, where all who share the directory see it."""
+    """Return the path of the lease on a stream's directory: a file in it, which all who share the directory see."""
     return Path(os.path.realpath(out)) / LEASE_FILE
 
 
@@ -60,7 +61,7 @@ def leased(lease: Path, out: Path) -> Iterator[None]:
     """Hold the lease on `out` while the block runs. Reentrant in a thread.
 
     Creates the lease's folder, and removes it if it stays empty. Raises `AbeyantError` that names the process that
-    holds the lease, which may be this one.
+    holds the lease; that may be this process.
     """
     holder = f"{_THREAD}{threading.get_ident()}"
     with _guard:
@@ -76,15 +77,15 @@ def leased(lease: Path, out: Path) -> Iterator[None]:
 
 
 def acquire(lease: Path, out: Path, holder: str) -> bool:
-    """Hold the lease on `out` until `release`; return whether `holder` is new, False without locks.
+    """Hold the lease on `out` until `release`. Return whether `holder` is new; False on file systems without locks.
 
-    Holders of one process share the lease. Raises `AbeyantError` that names another process that holds it.
+    Holders of one process share the lease. Raises `AbeyantError` if another process holds it, and names that process.
     """
     return _acquire(lease, out, holder, share=True)
 
 
 def release(lease: Path, holder: str) -> None:
-    """Remove a holder of the lease; the last one releases the lease."""
+    """Remove a holder of the lease. Release the lease if this was its last holder."""
     with _guard:
         holding = _ours.get(lease)
         if holding is None:
@@ -102,7 +103,7 @@ def release(lease: Path, holder: str) -> None:
 
 
 def check_free(lease: Path, out: Path) -> None:
-    """Raise `AbeyantError` where another process holds the lease on `out`. Creates no file."""
+    """Raise `AbeyantError` if another process holds the lease on `out`. Creates no file."""
     import fcntl  # not on Windows, where the rest of the package runs
 
     with _guard:
@@ -141,7 +142,7 @@ def _check_former(lease: Path, out: Path) -> None:
 
 
 def _locked(lease: Path, out: Path) -> int | None:
-    """Create, lock and fill the file of a lease. Return its descriptor; None where files cannot be locked."""
+    """Create, lock and fill a lease's file. Return the file descriptor; None on file systems without locks."""
     import fcntl
 
     last_error: OSError | None = None
@@ -196,13 +197,13 @@ def _held_by(lease: Path, out: Path) -> str:
 
 
 def this_owner() -> dict[str, Any]:
-    """Return the contents of this process's lease: its host, process id, and since when."""
+    """Return the contents of this process's lease: host, process id, and the time since when it holds the lease."""
     since = datetime.now(UTC).isoformat(timespec="seconds")
     return {"host": socket.gethostname(), "process": os.getpid(), "since": since}
 
 
 def describe_owner(owner: Mapping[str, Any]) -> str:
-    """Return the name of the process that holds a lease; an empty `owner` is a truncated lease."""
+    """Describe the process that holds a lease, for messages; `owner` is empty if the lease's file is truncated."""
     if not owner:
         return "a run whose lease is truncated (it may have been killed while renewing it)"
     return f"process {owner.get('process')} on {owner.get('host')}, since {owner.get('since')}"

@@ -1,6 +1,6 @@
-"""Hold the lease on a stream's output while its query runs: a locked file locally, a renewed one on a store.
+"""Hold the lease on a stream's output while its query runs: a locked file locally, a renewed file on a store.
 
-Within one process several may share the lease: a command, and the query that it runs.
+Several holders in one process may share a lease: a command, and the query that it runs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Held:
 
 
 _ours: Final[dict[str, _Held]] = {}
-"""The leases that this process holds by store, each with its holders within the process."""
+"""The leases that this process holds, by store; each has one or more holders within the process."""
 
 _guard: Final = threading.Lock()
 
@@ -39,7 +39,7 @@ _guard: Final = threading.Lock()
 def lease_store_while_query_runs(store: Store, answers: DataFrame, query: str) -> StoreLease:
     """Lease a store from a query's first batch until the query ends; return the lease.
 
-    The lease of a query that is not of the process's first session is held until the process ends. Raises
+    If the query is not of the process's first Spark session, the lease is held until the process ends. Raises
     `AbeyantError` if another process holds the lease or has taken it over.
     """
     run = _run_of(answers) or query
@@ -50,7 +50,7 @@ def lease_store_while_query_runs(store: Store, answers: DataFrame, query: str) -
 
 
 def release_store(store: Store, holder: str) -> None:
-    """Remove a holder of the lease; the last one releases the lease."""
+    """Remove a holder of the lease. Release the lease if this was its last holder."""
     with _guard:
         holding = _ours.get(store.root)
         if holding is None:
@@ -63,7 +63,7 @@ def release_store(store: Store, holder: str) -> None:
 def acquire_store(store: Store, holder: str) -> tuple[StoreLease, bool]:
     """Lease a store until `release_store`; return the lease, and whether this holder is new.
 
-    Raises `AbeyantError` where another process holds it or has taken it over.
+    Raises `AbeyantError` if another process holds the lease or has taken it over.
     """
     with _guard:
         holding = _ours.get(store.root)
@@ -86,8 +86,8 @@ def acquire_store(store: Store, holder: str) -> tuple[StoreLease, bool]:
 def lease_while_query_runs(batch: DataFrame, query: str, lease: Path, out: Path) -> None:
     """Hold the lease on `out` from a query's first batch until the query ends.
 
-    On Spark Connect, and for a query that is not of the process's first session, it is held until the process ends.
-    Raises `AbeyantError` that names another process that holds it.
+    On Spark Connect, and for a query that is not of the process's first session, hold it until the process ends.
+    Raises `AbeyantError` if another process holds the lease, and names that process.
     """
     run = _run_of(batch)
     if acquire(lease, out, run or query) and run is not None:
@@ -95,13 +95,13 @@ def lease_while_query_runs(batch: DataFrame, query: str, lease: Path, out: Path)
 
 
 def _run_of(batch: DataFrame) -> str | None:
-    """Return the id of the query's current run, new at each start; None on Spark Connect."""
+    """Return the id of the query's current run, which changes at each start of the query; None on Spark Connect."""
     spark = batch.sparkSession
     return None if is_connect(spark) else spark.sparkContext.getLocalProperty("spark.jobGroup.id")
 
 
 def _when_it_ends(query: str, callback: Callable[[], object]) -> None:
-    """Call `callback` in a thread when a query of the first session ends; never for another session's."""
+    """Call `callback` in a thread when the query ends. Never call it if the query is not of the first session."""
     # Not the batch's session: that is a clone without queries.
     running = SparkSession.builder.getOrCreate().streams.get(query)
     if running is not None:

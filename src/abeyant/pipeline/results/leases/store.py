@@ -1,8 +1,8 @@
 """A lease on a store: one run at a time writes a result there, and a dead run's lease expires.
 
 An object store has no locks. So a run writes a small file and rewrites it every few seconds while it lives. A later run
-that finds a fresh lease, by the store's own clock, is refused (Gray and Cheriton, 1989). Each run writes its lease
-before it looks for others, so of two that start at once at most one goes on.
+fails if it finds such a file that is fresh by the store's own clock (Gray and Cheriton, 1989). Each run writes its own
+lease before it looks for other leases, so of two runs that start at once at most one goes on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from abeyant.pipeline.spark.store import Store
 __all__ = ["LEASE_SECONDS", "StoreLease"]
 
 LEASE_SECONDS: Final = 60.0
-"""Seconds after which a lease of another machine expires, unless it is renewed."""
+"""Seconds after which a lease expires unless it is renewed, if its process runs on another machine."""
 
 _RENEW_SECONDS: Final = 10.0
 _LOOKS: Final = 20
@@ -36,8 +36,8 @@ _LOOK_SECONDS: Final = 0.05
 class StoreLease:
     """A lease on the result below a store's root, renewed by a thread until `close` or the end of the process.
 
-    Raises `AbeyantError` that names the other run if one is alive. `expired` lists the leases of runs that ended
-    without `close`; the files that they left have the same names.
+    Raises `AbeyantError` if another run is alive, and names that run. `expired` lists the leases of runs that ended
+    without `close`; the directories of files that these runs left have the same names as the leases.
     """
 
     def __init__(self, store: Store, what: str) -> None:
@@ -63,7 +63,7 @@ class StoreLease:
         self.close()
 
     def check(self) -> None:
-        """Raise `AbeyantError` if another run has taken the lease over."""
+        """Raise `AbeyantError` if another run has removed this lease as expired, and so has taken over."""
         if self._store.read(self._file(self.name)) is None:
             raise AbeyantError(
                 f"{self._store.root}: another run has taken over, because this one did not renew its lease for "
@@ -81,7 +81,7 @@ class StoreLease:
             self._store.remove(self._file(self.name))
 
     def remove_expired(self, name: str) -> None:
-        """Remove an expired lease, once the files of its run are removed."""
+        """Remove another run's expired lease. That run fails if it is still alive and checks its lease."""
         self._store.remove(self._file(name))
 
     def _others(self) -> list[str]:
@@ -101,13 +101,13 @@ class StoreLease:
                 expired.append(name)
             else:
                 raise AbeyantError(
-                    f"{self._store.root} is being written by {describe_owner(owner)}; if that has died, "
+                    f"{self._store.root} is being written by {describe_owner(owner)}; if that process has died, "
                     f"its lease expires in {LEASE_SECONDS - age:.0f} s"
                 )
         return expired
 
     def _read(self, name: str) -> str | None:
-        """Return the text of another run's lease; None where it is gone."""
+        """Return the text of another run's lease; None if the lease is gone. Waits while it is being renewed."""
         text: str | None = None
         for _ in range(_LOOKS):
             text = self._store.read(self._file(name))
@@ -137,14 +137,17 @@ def _owner_in(text: str | None) -> dict[str, Any]:
 
 
 def _has_ended(owner: dict[str, Any]) -> bool:
-    """Return whether the lease's process was on this machine and has ended. False for another machine's."""
+    """Return whether the lease's process ran on this machine and has ended. False for processes elsewhere."""
     if owner.get("host") != socket.gethostname() or not isinstance(owner.get("process"), int):
         return False
     return owner.get("started") is not None and _started(owner["process"]) != owner["started"]
 
 
 def _started(process: int) -> str | None:
-    """Return the start time and boot id of a process, which differ for a later one with the same number (Linux)."""
+    """Return the start time and boot id of a process (Linux). They tell it from a later process with the same number.
+
+    None if the process has ended.
+    """
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -1,14 +1,15 @@
-"""Select the events of a shard that can still decide an outcome, and fold the older ones.
+"""Select the events of a shard that can still decide an outcome, and combine older events into few.
 
-An operation that has started needs no events from before its start, except for `count="always"` and pauses; one that
-is still to come starts at the watermark or later. So every event is kept from the earliest start of the operations that
-wait on its key (or from the watermark, if none waits). Of *old* events, before that, are kept, for each key,
+An operation that has started needs no events from before its start, except for `count="always"` and pauses; an
+operation that is still to come starts at the watermark or later. So of each key, all events are kept from the earliest
+start of an operation that waits on the key (or from the watermark, if none waits). Of the *old* events, before that
+time, these are kept for each key:
 
-    pauses              the last one: whether it pauses
+    pauses              the last event, which decides whether the key pauses
     count="always"      one event with the combined progress: greatest, sum, last
-      with details      and those that show since when it has been so: see `_folded`
-    serves              all that may still serve an operation
-    forget_after        the last one
+      with details      and events that show since when the progress has been so: see `_folded`
+    serves              all events that may still serve an operation
+    forget_after        the last event
     otherwise           none
 """
 
@@ -30,7 +31,7 @@ _MOST: Final = 2**63 - 1
 def select_events(
     events: Longs, places: Longs, starts: Longs, watermark: int, rules: Rules, forget_after_us: int | None
 ) -> Longs:
-    """Return the events to keep. `places` and `starts` are those of the watches of waiting operations. O(n log n)."""
+    """Return the events to keep. `places` and `starts` have each waiting watch's key and start. O(n log n)."""
     keys, first = np.unique(places, return_inverse=True)
     earliest = np.full(len(keys) + 1, watermark)
     np.minimum.at(earliest, first, starts)
@@ -57,14 +58,14 @@ def _select_use(events: Longs, use: int) -> Longs:
 
 
 def _last(events: Longs) -> Longs:
-    """Return the last event of each key; of several at one instant, that of the greatest progress."""
+    """Return the last event of each key; of several at one instant, the event with the greatest progress."""
     events = events[np.lexsort((events[:, PROGRESS], events[:, AT], events[:, IDENTITY], events[:, PLACE]))]
     last: Longs = events[_ends(_new_keys(events))]
     return last
 
 
 def _folded(events: Longs, combine: Combine, *, details: bool) -> Longs:
-    """Return one event per key with the combined progress; with `details` more, to keep since when it was reached."""
+    """Return one event per key with the combined progress; with `details`, more, to know since when it was reached."""
     if not len(events):
         return events
     events = events[np.lexsort((events[:, PROGRESS], events[:, AT], events[:, IDENTITY], events[:, PLACE]))]

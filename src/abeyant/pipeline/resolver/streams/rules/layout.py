@@ -37,24 +37,24 @@ WAITS: Final = pa.schema(
         "deadline": _LONG,  # start + time-out, or the operation's `deadline`
         "extend": _LONG,  # microseconds by which an event extends; null: the time-out
         "watches": pa.list_(pa.struct({"key": _TEXT, "required": _LONG, "role": _TEXT})),
-        "lacking": _LONG,  # still required after the events that served it; null: none did
+        "lacking": _LONG,  # progress still required after the events that served it; null: no event did
         "served": _LONG,  # number of events that served it
     }
 )
-"""Operations that wait, with all their watches. Times in microseconds."""
+"""Operations that wait, with all their watches. Times are in microseconds."""
 
 EVENTS: Final = pa.schema({"instance": _TEXT, "key": _TEXT, "progress": _LONG, "at": _LONG})
 
 DETAILS: Final = pa.schema([*OUTCOMES, *list(in_process.DETAILS)[len(OUTCOMES) :]])
-"""The outcomes with `details`."""
+"""The schema of outcomes with `details`."""
 
 WIDTH: Final = 6
 PLACE, IDENTITY, PROGRESS, AT, COUNTED, USES = range(WIDTH)
-"""The columns of an event in the state: `COUNTED` is the number of events it represents, `USES` flags of `Use`."""
+"""The columns of an event in the state: `COUNTED` is how many events it represents, `USES` has flags of `Use`."""
 
 
 class Use:
-    """Flags of an event in the state: what it is kept for."""
+    """Flags of an event in the state, which say what the event is kept for."""
 
     LINES: Final = 1  # may complete, cancel or extend
     LEVELS: Final = 2  # may pause

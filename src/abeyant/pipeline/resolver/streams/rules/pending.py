@@ -15,7 +15,7 @@ __all__ = ["pending_by_rules"]
 
 
 def pending_by_rules(state: RulesState, names: Sequence[str]) -> pa.RecordBatch:
-    """Return a row for each watch that may complete an operation, with the columns `names`."""
+    """Return a row for each watch that may complete a pending operation, with the columns `names`."""
     rows = state.operations
     watches = watches_of(pa.chunked_array([rows.column("watches")]))
     role = pa.nulls(len(watches.key), pa.string()) if watches.role is None else watches.role

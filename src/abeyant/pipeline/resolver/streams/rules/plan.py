@@ -55,7 +55,7 @@ def columns_of_rules(operations: DataFrame, rules: Rules) -> Columns | None:
 
 
 def packed_by_rules(operations: DataFrame, events: DataFrame, options: Options) -> DataFrame:
-    """Return operations and events, tables of `complete`, as `layout.PACKED`."""
+    """Pack operations and events, as `sources.tables.complete` returns them, into rows of `layout.PACKED`."""
     columns = options.columns
     assert columns is not None
     schema = operations_schema(operations)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_events", "read_operations", "turn"]
 
-_PAUSED = "has a watch with role 'pause', which cannot be combined with a column deadline: that is a fixed instant"
+_PAUSED = "has a watch with role 'pause', which a column deadline excludes: a deadline is a fixed instant"
 
 
 def read_events(valid: pa.RecordBatch) -> Read:
@@ -42,7 +42,7 @@ def read_events(valid: pa.RecordBatch) -> Read:
 
 
 def read_operations(valid: pa.RecordBatch, options: Options) -> Read:
-    """Convert valid operations to the rows that are sent to shards; reject those that contradict the options."""
+    """Convert valid operations to the rows that are sent to shards; reject operations that contradict the options."""
     columns = options.columns
     assert columns is not None
     operations = read_batch(valid)
@@ -63,7 +63,7 @@ def read_operations(valid: pa.RecordBatch, options: Options) -> Read:
 
 
 def _waits(operations: Operations) -> pa.RecordBatch:
-    """Return operations as `layout.WAITS`, with the watches of lists and columns in the order of their roles."""
+    """Return operations as `layout.WAITS`; the watches of an operation, from lists and columns, are sorted by role."""
     by_role = watches_by_role(operations)
     operation = np.concatenate([by_role[role].operation for role in ROLES])
     roles = np.repeat(np.arange(len(ROLES)), [len(by_role[role].operation) for role in ROLES])

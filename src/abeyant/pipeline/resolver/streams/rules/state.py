@@ -32,7 +32,7 @@ def encode_rules(state: RulesState, options: Options) -> tuple[int, bytes]:
 
 
 def decode_rules(version: int, state: bytes, options: Options | None) -> RulesState:
-    """Decode a shard's state from a row. Raises `StateError` as `streams.state.decode_shard`."""
+    """Decode a shard's state from a row. Raises `StateError` as `streams.state.decode_shard` does."""
     head, begin = read_head(version, state, RULES_VERSION, options)
     integers = head["events"] * WIDTH
     events = np.frombuffer(state, np.int64, integers, begin).reshape(-1, WIDTH)

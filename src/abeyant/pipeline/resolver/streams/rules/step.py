@@ -9,10 +9,10 @@ run, how far it was extended. So from the operations that started before W, and 
 later is provisional, and its operation keeps waiting. Events at W and later are not used before the watermark passes
 them.
 
-Dropping state cannot change an outcome either. For events see `kept`. An operation that has ended affects others only
-by the events that served it. Those are marked as used up at once, and an operation that continues keeps the progress
-that is still required. All events before W have been assigned to the operations that they serve, so a repeated
-assignment with the remaining events assigns none: no waiting operation could use an event that is still unused.
+Dropping state cannot change an outcome either. For events see `select_events`. An operation that has ended affects
+other operations only by the events that served it. These events are marked as used up at once, and an operation that
+continues keeps the progress that is still required. All events before W have been assigned to the operations that they
+serve, so a repeated assignment with the remaining events assigns none: no waiting operation could use an unused event.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class _Known:
         return ended, joined(outcomes.filter(pa.array(ended)).to_batches(), self._schema)
 
     def _use_up(self, places: Longs, unused: Sequence[Longs]) -> None:
-        """Drop the use `SERVING` of events that served an operation, or that no operation can use any more."""
+        """Clear the flag `SERVING` of events that served an operation, or that no operation can use any more."""
         if self._rules.serves == "every":
             return
         serving = self.events[:, USES] & Use.SERVING != 0
@@ -159,7 +159,7 @@ class _Known:
         self.events = np.concatenate(parts)
 
     def _counted(self, outcomes: pa.Table, watches: Watches, events: Longs) -> pa.Table:
-        """Return the outcomes, with `counted` increased by the events used up or folded in earlier batches."""
+        """Return the outcomes, with `counted` increased by events that were used up or combined in earlier batches."""
         counted = outcomes["counted"].to_numpy()
         of = watches.operation()
         role = _roles(watches)
@@ -198,7 +198,7 @@ def _repeated(operations: pa.RecordBatch, pairs: PairHash) -> Flags:
 
 
 def _operations(rows: pa.RecordBatch, columns: Columns) -> Operations:
-    """Return waiting operations in the form of `abeyant.tables`, with `required` reduced to what is still lacking."""
+    """Return waiting operations as `Operations` of `abeyant.tables`; `required` becomes the progress still lacking."""
     table = pa.Table.from_batches([rows])
     watches = watches_of(table["watches"])
     lacking = table["lacking"]
@@ -229,7 +229,7 @@ def _roles(watches: Watches) -> pa.ChunkedArray:
 
 
 def _watched(operations: pa.RecordBatch, pairs: PairHash) -> tuple[Longs, Longs]:
-    """Return the place of the key, and the start of the operation, for each watch."""
+    """Return for each watch the place of its key, and the start of its operation."""
     watches = watches_of(pa.chunked_array([operations.column("watches")]))
     of = watches.operation()
     instance = pa.chunked_array([operations.column("instance").take(pa.array(of))], pa.string())

@@ -1,8 +1,8 @@
 """Read tables that are plain Parquet files, on paths or on a store, in Python workers and not by Spark.
 
-`footers` decides what is plain, `tasks` shares row groups out and reads them, and `map_side` packs them as `from_spark`
-packs any other table. `steps` finds the condition `then` by files' footers, which would else take a job. `batch` and
-`by_rules` import from here.
+`footers` decides which tables are plain, `tasks` shares row groups out and reads them, and `map_side` packs them as
+`from_spark` packs any other table. `steps` looks for the condition `then` in files' footers, which saves a job. `batch`
+and `by_rules` import from here.
 """
 
 from abeyant.pipeline.resolver.tables.plain_parquet.footers import PlainTable, plain_table

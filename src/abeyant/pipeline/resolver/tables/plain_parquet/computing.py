@@ -41,7 +41,7 @@ Cast = Callable[[pa.Array, pa.DataType], pa.Array]
 
 
 def kept(condition: Expression, batch: pa.RecordBatch, cast: Cast) -> pa.RecordBatch:
-    """Return the rows for which a condition is true. `cast` converts a column as it was read."""
+    """Return the rows for which a condition is true. `cast` converts a column, as it was read, to a type."""
     result = compute(condition, batch, cast)
     mask = result if isinstance(result, pa.Array) else pa.repeat(result, batch.num_rows)
     return batch if mask.true_count == batch.num_rows else batch.filter(mask)  # a filter copies what it keeps

@@ -9,7 +9,7 @@ A table is plain if Arrow certainly reads the same values as Spark; if not, Spar
   made of one key (`spark.plans.Expression`): no table of a catalog or of another format that keeps rows in Parquet. The
   reader had no option that changes what is read, such as to pass over broken files.
 - Every file has every column that is read, under the same name and with the same type; no file is encrypted.
-- Times are after 1900, or written by Spark since 3.1: Spark may shift others by some days.
+- Times are after 1900, or written by Spark since 3.1: Spark may shift other times by some days.
 - Workers can open the files as Spark does (`stored`), and the session is not one of Spark Connect, whose Python may be
   on another machine.
 
@@ -70,7 +70,7 @@ _T = TypeVar("_T")
 
 
 class RowGroup(NamedTuple):
-    """A row group of a file."""
+    """A row group of a Parquet file, as its footer describes it."""
 
     file: Stored
     number: int
@@ -85,7 +85,7 @@ class PlainTable(NamedTuple):
     """A table that is plain Parquet files."""
 
     groups: Sequence[RowGroup]
-    """Row groups with rows; empty ones are left out."""
+    """Row groups that have rows; empty row groups are left out."""
     columns: Mapping[str, Expression]
     """The expression of each column, over the columns of the files."""
     condition: Expression | None
@@ -112,7 +112,10 @@ def plain_table(table: DataFrame, expected: StructType) -> PlainTable | None:
 
 
 def of_each_file(spark: SparkSession, uris: Sequence[str], read: Callable[[Stored], _T | None]) -> list[_T] | None:
-    """Return `read` of each file, by the driver; None if a file is out of reach, too many, or `read` returns None."""
+    """Return `read(file)` for each file, called in threads of the driver.
+
+    Return None if there are too many files, a file is out of reach, or `read` returns None for a file.
+    """
     files = stored(spark, uris[: _MOST_FILES + 1])
     if files is None:
         return None
@@ -125,14 +128,14 @@ def of_each_file(spark: SparkSession, uris: Sequence[str], read: Callable[[Store
 
 
 def reads_as_is(spark: SparkSession) -> bool:
-    """Return whether no setting of the session changes what is read of a file, or leaves all reading to Spark."""
+    """Return whether the session allows direct reading, and no setting changes what is read of a file."""
     return spark.conf.get(DIRECT, "true") == "true" and all(spark.conf.get(name, "false") == "false" for name in _FALSE)
 
 
 def _groups_of(
     stored_file: Stored, read: Mapping[str, str], condition: Expression = ("literal", None)
 ) -> list[RowGroup] | None:
-    """Return the row groups of a file, None if it is not plain. `read` has the types of the columns to read by name."""
+    """Return the row groups of a file, None if it is not plain. `read` maps the columns to read to their types."""
     import pyarrow.parquet as pq
 
     try:
@@ -228,7 +231,7 @@ def _of_todays_spark(file: Any) -> bool:
 
 
 def _since_1900(file: Any, groups: list[Any], leaf: int) -> bool:
-    """Return whether no time of a column is before 1900, as far as its statistics show."""
+    """Return whether a column's statistics show that none of its times is before 1900, or it has no times."""
     column = file.schema.column(leaf)
     if column.physical_type == "INT96":
         return False

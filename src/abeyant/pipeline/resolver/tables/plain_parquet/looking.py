@@ -1,8 +1,8 @@
 """Find hot keys of plain files before the job: the driver samples some rows of some row groups.
 
 So tasks cut hot keys while they pack them, and each row is shuffled once. Cuts change no outcome (see `hot_keys`): keys
-that this sample misses, or cuts badly because a file is sorted, cost time only. The job's profile finds what is still
-hot, and the job cuts it after the first shuffle, as for tables of other kinds.
+that this sample misses, or cuts badly because a file is sorted, cost time only. The job's profile finds keys that are
+still hot, and the job cuts these after the first shuffle, as for tables of other kinds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _THREADS: Final = 4
 
 
 def look_for_hot_keys(tasks: Sequence[Task], seed: bytes, sample: Sample) -> HotKeys:
-    """Return keys that have more rows than a piece, cut into half pieces, so that the job's profile finds none hot.
+    """Return the keys that have more rows than a piece, cut into half pieces, so that no piece is hot in the profile.
 
     Return no keys if both tables together are smaller than a piece, or if files are on a store, where whole row groups
     would have to be fetched. Reads the first rows of each sampled row group, in some 5 ms. Memory: the columns of

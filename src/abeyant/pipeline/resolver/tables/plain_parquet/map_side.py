@@ -2,11 +2,11 @@
 
     row groups ── tasks ── packed (`packing`) ── by shard
 
-Python does here what Spark does for other tables: drop rows that cannot be resolved, and hash keys and ids. Validity
-and hashes are those of `abeyant.tables`; the seed of the hashes is drawn with the plan, so all tasks have the same.
+Python does here what Spark does for other tables: drop rows that cannot be resolved, and hash keys and ids. The code of
+`abeyant.tables` does both; the seed of the hashes is drawn when the plan is made, so all tasks have the same seed.
 
-Both tables have to be plain, because a key must have one hash in both. Memory: a chunk, as for other tables, and the
-part of a row group that Arrow holds while it reads it.
+Both tables have to be plain, because a key must have the same hash in both. Memory: a chunk, as for other tables, and
+the part of a row group that Arrow holds while reading it.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # odd
 
 
 def plain_operations(operations: DataFrame) -> PlainTable | None:
-    """Return how to read `operations` if it is plain files, else None. It has only columns of `OPERATIONS`."""
+    """Return how to read `operations`, which has only columns of `OPERATIONS`, if it is plain files, else None."""
     return plain_table(operations, OPERATIONS)
 
 
 def files_of(operations: PlainTable | None, events: DataFrame) -> Files | None:
-    """Return both tables if both are plain files, else None; `events` has our columns only."""
+    """Return both tables if both are plain files, else None; `events` must have only columns of `EVENTS`."""
     plain_events = plain_table(events, EVENTS) if operations is not None else None
     if operations is None or plain_events is None:
         return None

@@ -1,6 +1,6 @@
 """Find out without a job whether any condition may be `then`: from the plan and the statistics of Parquet files.
 
-This also works for files that are filtered, joined or united, because their conditions are still those of the files.
+This also works for files that are filtered, joined or united, because their conditions still come from the files.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ __all__ = ["may_have_steps"]
 
 
 def may_have_steps(operations: DataFrame, plain: PlainTable | None) -> bool:
-    """Return whether a `condition` may be `then`; `plain` if the operations are plain files. Runs no job.
+    """Return whether a `condition` may be `then`. Pass `plain` if the operations are plain files. Runs no job.
 
-    The driver reads the footer of each file; those of plain files have been read. O(files).
+    The driver reads the footer of each file; the footers of plain files have been read already. O(files).
     """
     if plain is not None:
         return any(group.may_have_steps for group in plain.groups)

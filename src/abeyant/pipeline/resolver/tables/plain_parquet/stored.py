@@ -43,7 +43,7 @@ class Stored:
 
 
 def stored(spark: SparkSession, uris: Iterable[str]) -> list[Stored] | None:
-    """Return the files of these URIs, in Hadoop's form; None unless it is certain that workers can open all.
+    """Return the files at these URIs, as Hadoop writes URIs; None unless it is certain that workers can open all files.
 
     Workers can open paths of this machine, and files of a store whose credentials are in the session's configuration.
     Credentials from elsewhere, such as the driver's environment, may be missing in workers.
@@ -77,7 +77,7 @@ def _reach(spark: SparkSession, root: str) -> Reach | None:
 
 
 def opened(file: Stored) -> Any:
-    """Open a file, for Arrow and as a context manager. Raises `OSError`."""
+    """Open a file for Arrow. The result is also a context manager. Raises `OSError`."""
     if file.reach is None:
         return pa.OSFile(file.name, "rb")
     system, name = system_of(file.name, file.reach)
@@ -85,7 +85,7 @@ def opened(file: Stored) -> Any:
 
 
 def hold(source: Any, ranges: Iterable[tuple[int, int]]) -> None:
-    """Fetch the byte ranges (begin, end) of an open file, without their ends, and drop those that were held before.
+    """Fetch the byte ranges [begin, end) of an open file into memory, and drop the ranges that were held before.
 
     Ranges at most 1 MiB apart are fetched by one request. Memory: their bytes. For a local file it does nothing.
     """
@@ -104,7 +104,7 @@ class _RangedFile(io.RawIOBase):
         self._held: list[tuple[int, bytes]] = []
 
     def hold(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Fetch these ranges, and drop those that were held before."""
+        """Fetch these ranges, and drop the ranges that were held before."""
         self._held = []
         spans: list[tuple[int, int]] = []
         for begin, end in sorted(ranges):

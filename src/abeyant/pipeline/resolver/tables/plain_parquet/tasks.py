@@ -26,7 +26,7 @@ BATCH_ROWS: Final = 1 << 16
 """Rows that are read at once, and rows of a chunk of events: few enough for the CPU cache, as Spark's batches are."""
 
 CHUNK_ROWS: Final = 1 << 20
-"""Rows of any other chunk, unless its bytes are too many: larger chunks are fewer values to pack and unpack."""
+"""Maximum rows of any other chunk: the larger chunks are, the fewer values have to be packed and unpacked."""
 
 _PROBED: Final = 1 << 10
 
@@ -53,7 +53,7 @@ class Task(NamedTuple):
     table: str
     groups: Sequence[RowGroup]
     columns: Mapping[str, Expression] = {}
-    """Expressions of columns over those of the files; other columns are read by their name."""
+    """The expressions of columns over the files' columns; other columns are read by their names."""
     condition: Expression | None = None
     """The filter of the rows; None keeps all."""
 
@@ -131,7 +131,7 @@ def _read(task: Task, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
 def _check(file: Stored, metadata: Any, group: RowGroup) -> None:
     if group.number >= metadata.num_row_groups or metadata.row_group(group.number).num_rows != group.rows:
-        raise AbeyantError(f"{file} is another file than when the table was read: read it anew")
+        raise AbeyantError(f"{file} has changed since the table was opened: read the table anew")
 
 
 def _ranges(metadata: Any, group: RowGroup, columns: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -146,7 +146,7 @@ def _ranges(metadata: Any, group: RowGroup, columns: Sequence[str]) -> Iterator[
 
 
 def _rows_of_a_batch(file: Any, group: RowGroup, columns: Sequence[str]) -> int:
-    """Return the rows of a row group to read at once, estimated from its first: metadata has only encoded sizes."""
+    """Return how many rows of a row group to read at once, by its first rows: metadata has only encoded sizes."""
     first = next(file.iter_batches(_PROBED, [group.number], columns, use_threads=False))
     return max(1, min(BATCH_ROWS, CHUNK_BYTES * int(first.num_rows) // max(int(first.nbytes), 1)))
 
@@ -178,7 +178,7 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
         least, greatest = pc.min_max(column.cast(pa.int64())).values()
         if least.is_valid and not _YEARS[0] <= least.as_py() <= greatest.as_py() <= _YEARS[1]:
             raise pa.ArrowInvalid(
-                "a time of 96 bits is not within the years 1 to 9999, and only Spark reads such: "
+                "an INT96 time is outside the years 1 to 9999, and only Spark can read such times: "
                 f"set {DIRECT}=false, or write the file with spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS"
             )
     return column.cast(pa.string()).dictionary_encode() if kind == _FEW else column.cast(kind)
