@@ -43,7 +43,7 @@ examples:
 _DIR: Final = Path("build/lab")
 _FILE: Final = "results.jsonl"
 _TRACED: Final = "geometry"
-"""The experiment that replays traces of logs."""
+"""The experiment that can replay operations from request logs (--log)."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -119,7 +119,7 @@ def _run(args: argparse.Namespace) -> int:
         )
     names = list(EXPERIMENTS if "all" in args.names else dict.fromkeys(args.names))
     if args.log and _TRACED not in names:
-        raise AbeyantError(f"--log is for {_TRACED}, which is not among the experiments to run")
+        raise AbeyantError(f"--log is for {_TRACED}, which is not among the experiments to run: add it, or omit --log")
     if args.log:
         from abeyant.pipeline.request_log.files import find_logs
 

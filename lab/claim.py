@@ -1,4 +1,4 @@
-"""Claims of the literature, and the finding of a run on each."""
+"""Claims of the literature, and what a run of an experiment finds on each claim."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ VARGHESE: Final = "Varghese and Lauck, â€œHashed and Hierarchical Timing Wheelsâ
 
 
 class Finding(NamedTuple):
-    """A run's verdict on a claim; `figure` is what decided it."""
+    """A run's verdict on a claim; `figure` is a sentence with the figures that decided it."""
 
     verdict: Verdict
     figure: str
 
 
 class Claim(NamedTuple):
-    """A published statement and its source; `judge` decides it by the `rule` that the page shows."""
+    """A published statement and its source. `judge` decides whether it holds, by the `rule` that the page shows."""
 
     text: str
     source: str

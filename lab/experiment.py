@@ -16,7 +16,7 @@ Parameters = Mapping[str, int | float | str]
 
 
 class Cell(NamedTuple):
-    """One design with one choice of parameters; measured in its own process."""
+    """One cell of an experiment's grid: a design with one choice of parameters, measured in a process of its own."""
 
     experiment: str
     design: str
@@ -30,7 +30,7 @@ class Cell(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """One figure of a cell."""
+    """One measured figure of a cell."""
 
     metric: str
     value: float
@@ -44,10 +44,10 @@ TAKEN: Final = "taken by others"
 
 @dataclass(frozen=True)
 class Experiment:
-    """A comparison: `cells` is its grid, `measure` runs one cell.
+    """A comparison of designs: `cells` returns its grid, `measure` runs one cell.
 
-    On the *real* clock cells run one at a time, each in a fresh process. On a *virtual* one they are pure functions
-    of their parameters, and Spark distributes them.
+    On the *real* clock cells run one at a time, each in a fresh process. On a *virtual* clock they are pure functions
+    of their parameters, and run in parallel, one per core.
     """
 
     name: str
@@ -59,17 +59,17 @@ class Experiment:
     missing: Callable[[str], str | None] = lambda design: None
     """Return why a design cannot be measured on this machine, or None."""
     claims: Sequence[Claim] = ()
-    """The claims that it checks."""
+    """The claims that the experiment checks."""
     figure: Callable[[Run], Figure | str] = lambda run: ""
     """Return the plot of a run: plotly's, or HTML."""
     reading: str = ""
     """Text below the plot: how to read it."""
 
     def cells(self, quick: bool) -> list[Cell]:
-        """Return the grid as cells."""
+        """Return the cells of the grid; fewer and smaller cells if quick."""
         return [cell(self.name, design, parameters) for design, parameters in self.grid(quick)]
 
 
 def cell(experiment: str, design: str, parameters: Parameters) -> Cell:
-    """Return a cell."""
+    """Return the cell of an experiment with this design and these parameters."""
     return Cell(experiment, design, json.dumps(parameters, sort_keys=True))

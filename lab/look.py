@@ -26,7 +26,7 @@ ORDER: Final = ("ours", "kafka-jvm", "kafka", "old", *rivals.DESIGNS, *_IDLE)
 
 
 def title(design: str) -> str:
-    """Return a design's title."""
+    """Return a design's title for legends and texts."""
     return _TITLES.get(design, design)
 
 

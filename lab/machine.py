@@ -1,4 +1,4 @@
-"""The machine and versions of a result, and the CPU share of other processes."""
+"""Describe the machine and the versions of a result, and measure the CPU share of other processes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ BUSY: Final = 0.1
 
 
 class Others:
-    """CPU share of other processes and virtual machines since this object was made."""
+    """Meter of the CPU share that other processes and virtual machines use from its construction on."""
 
     def __init__(self) -> None:
         self._all, self._ours, self._began = _busy_s(), _ours_s(), time.monotonic()
 
     def share(self) -> float | None:
-        """Return the share of all CPU time since then, 0 to 1; None where /proc/stat is missing."""
+        """Return the share of all CPU time since the construction, 0 to 1; None without /proc/stat."""
         now, capacity = _busy_s(), (time.monotonic() - self._began) * (os.cpu_count() or 1)
         if self._all is None or now is None or capacity <= 0:
             return None
@@ -35,7 +35,7 @@ class Others:
 
 
 def _busy_s() -> float | None:
-    """Return the machine's busy CPU seconds since boot, stolen ones included."""
+    """Return the machine's busy CPU seconds since boot, including seconds stolen by other virtual machines."""
     try:
         first, *ticks = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
         user, nice, system, _, _, irq, softirq, steal, *_ = map(int, ticks)
@@ -73,7 +73,7 @@ def versions() -> dict[str, str]:
 
 
 def load() -> float:
-    """Return how many processes wanted a core over the last minute."""
+    """Return the load average: how many processes wanted a core over the last minute."""
     return os.getloadavg()[0]
 
 

@@ -1,4 +1,4 @@
-"""What the plots of experiments have in common: small plots in rows of two, axes, lines."""
+"""Helpers that the plots of experiments share: small plots in rows of two, axes, lines."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TEN_DAYS: Final = 10 * 86_400_000.0
 _MARKS: Final = (1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, TEN_DAYS)
 RATE: Final = {"type": "log", "tickformat": "~s", "dtick": "D2"}
 NANOSECONDS: Final = {"type": "log", "tickformat": "~s", "range": [1.5, 3.5], "dtick": 1}
-"""Costs of O(n) leave the plot at its top, or costs of tens of nanoseconds could not be distinguished."""
+"""The y axis of costs in ns. It cuts off O(n) costs at the top, so that tens of nanoseconds can be told apart."""
 
 
 _MOST_TICKS: Final = 6
 
 
 class Panel(NamedTuple):
-    """One of the small plots of a figure."""
+    """One of the small plots of a figure: its title, columns, unit and y axis."""
 
     title: str
     x: str
@@ -33,7 +33,7 @@ class Panel(NamedTuple):
 
 
 def line_a_design(run: Run) -> Callable[[Figure, Panel, dict[str, str], bool], None]:
-    """A line a design."""
+    """Return a function that draws a panel with a line for each design."""
 
     def draw(figure: Figure, panel: Panel, axes: dict[str, str], first: bool) -> None:
         for design in in_order(run):
@@ -55,7 +55,7 @@ def figure_of(
     rows: int,
     across: dict[str, Any],
 ) -> Figure:
-    """Small plots in rows of two, with one legend below them."""
+    """Return a figure of small plots in rows of two, with one legend below them."""
     figure = Figure()
     gap, row = 66 if rows > 1 else 44, 236
     inner = rows * (row + gap) + 30
@@ -91,7 +91,7 @@ def figure_of(
 
 
 def _widen(figure: Figure, index: str) -> None:
-    """Where all values of a logarithmic panel are close together, show enough around them for a tick at 1, 2 or 5."""
+    """If all values of a logarithmic panel are close together, widen its axis enough for a tick at 1, 2 or 5."""
     axis = figure.layout[f"yaxis{index}"]
     if axis.get("type") != "log" or "range" in axis:
         return
@@ -103,7 +103,7 @@ def _widen(figure: Figure, index: str) -> None:
 
 
 def durations_axis(low: float, high: float) -> dict[str, Any]:
-    """A logarithmic axis of milliseconds, labelled in readable units."""
+    """Return a logarithmic axis of milliseconds, labelled in readable units."""
     values = [value for value in _MARKS if low <= value <= high]
     return {
         "type": "log",
@@ -114,18 +114,18 @@ def durations_axis(low: float, high: float) -> dict[str, Any]:
 
 
 def measured_axis(values: Sequence[float]) -> dict[str, Any]:
-    """A logarithmic axis with ticks where it was measured, of many at some of them."""
+    """Return a logarithmic axis with ticks at the measured values; if there are many, at some of them."""
     shown = values[:: -(-len(values) // _MOST_TICKS) or 1]
     return {"type": "log", "tickvals": list(shown), "ticktext": [_short(value) for value in shown]}
 
 
 def percent(share: float) -> str:
-    """A share without an exponent, however small."""
+    """Return a share in percent as text, without an exponent however small it is."""
     return f"{100 * share:.6f}".rstrip("0").rstrip(".") + " %"
 
 
 def _short(value: float) -> str:
-    """A number as an axis has room for it: 500, 2k, 1M."""
+    """Return a number in few characters, for an axis: 500, 2k, 1M."""
     for unit, letter in ((1e6, "M"), (1e3, "k")):
         if value >= unit:
             return f"{value / unit:g}{letter}"
@@ -133,7 +133,7 @@ def _short(value: float) -> str:
 
 
 def hover_words(words: str, unit: str, where: str) -> str:
-    """Return what a point says when it is pointed at."""
+    """Return the tooltip of a plot's point, as plotly's template."""
     return f"{words}<br>%{{y:,.3~g}} {unit} at {where}<extra></extra>"
 
 
@@ -145,7 +145,7 @@ def _title(text: str, left: float, top: float) -> dict[str, Any]:
 
 
 def tick_words(us: int) -> str:
-    """Return a tick in milliseconds."""
+    """Return a wheel's tick as text, in milliseconds."""
     return f"{us / 1_000:g} ms"
 
 

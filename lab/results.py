@@ -1,7 +1,7 @@
-"""Results: a line of JSON for each cell of each run, appended as soon as it is measured.
+"""Store results in a file: a line of JSON for each cell of each run, appended as soon as the cell is measured.
 
-A run is known by its date, the moment at which it began: all of its lines have it. So yesterday's run can be laid
-beside today's, and one that was interrupted can be resumed.
+The date identifies a run: the moment at which the run began, which all its lines have. So runs of several days can be
+compared, and an interrupted run can be resumed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ COLUMNS: Final = ("experiment", "design", "parameters", "metric", "value", "unit
 
 
 class Record(NamedTuple):
-    """One cell's results in one run."""
+    """The results of one cell in one run."""
 
     cell: Cell
     measures: list[Measure]
     failed: str | None
-    """Why it could not be measured, or None."""
+    """Why the cell could not be measured, or None."""
     machine: dict[str, str]
     versions: dict[str, str]
     date: datetime
@@ -37,13 +37,13 @@ class Record(NamedTuple):
 
 
 class Results:
-    """Results in one file. Only one run at a time may append to it."""
+    """The results in one file. Only one run at a time may append to the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def append(self, date: datetime, cell: Cell, measures: Sequence[Measure], failed: str | None = None) -> None:
-        """Append a cell's measures, or why it failed."""
+        """Append a cell's measures, or the reason why it failed."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         record = Record(cell, list(measures), failed, machine(), versions(), date)
         line = json.dumps((*record[:-1], date.isoformat()))
@@ -80,7 +80,7 @@ class Results:
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def last_run(self) -> tuple[datetime | None, set[Cell]]:
-        """Return the start of the last run, and the cells that it measured."""
+        """Return the date of the last run, and the cells that it measured; (None, empty) without runs."""
         records = self.records()
         date = max((record.date for record in records), default=None)
         return date, {record.cell for record in records if record.date == date and record.failed is None}

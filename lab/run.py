@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """Results of one run. `cells` has the columns `design`, the parameters, and the metrics."""
+    """The results of one run of an experiment. The columns of `cells` are `design`, the parameters, and the metrics."""
 
     experiment: str
     date: pd.Timestamp
@@ -25,7 +25,7 @@ class Run:
 
     @property
     def quick(self) -> bool:
-        """Return whether it has cells of a `--quick` run."""
+        """Return whether the run has cells of a `--quick` run."""
         return QUICK in self.cells and bool(self.cells[QUICK].notna().any())
 
     @property
@@ -36,7 +36,7 @@ class Run:
 
     @property
     def doubt(self) -> str | None:
-        """Return why its times cannot refute a claim, or None."""
+        """Return why the run's times cannot refute a claim, or None if they can."""
         if self.quick:
             return "--quick has too few rounds to refute a claim"
         if self.others is not None and self.others > BUSY:
@@ -44,7 +44,7 @@ class Run:
         return None
 
     def of(self, design: str | None = None, **parameters: Any) -> pd.DataFrame:
-        """Return the cells of a design with these parameters."""
+        """Return the cells with these parameters, of one design or, by default, of all designs."""
         rows = self.cells
         if design is not None:
             rows = rows[rows["design"] == design]

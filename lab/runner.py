@@ -1,4 +1,4 @@
-"""Run an experiment: cells in order, results appended as they come, measured cells skipped on resume.
+"""Run an experiment's cells in order; append each result at once; on resume, skip the cells that were measured.
 
 On the machine's own clock cells run one at a time, each in a fresh process (worker.py). On a virtual clock they are
 pure functions of their parameters, and run in as many processes as there are cores.
@@ -33,7 +33,7 @@ _HIDDEN: Final = ("memory_mb", "effort", "process")  # parameters that progress 
 
 @dataclass
 class Ran:
-    """Counts and failures of a run."""
+    """What was done in a run of an experiment: the numbers of measured and skipped cells, and what failed."""
 
     experiment: str
     measured: int = 0
@@ -43,7 +43,7 @@ class Ran:
 
 
 class Runner:
-    """One run of some experiments, written to one file. `resume` continues the last run there."""
+    """Runner of experiments, which writes one run to a results file. With `resume` it continues the file's last run."""
 
     def __init__(self, results: Results, *, quick: bool, resume: bool, quiet: bool = False) -> None:
         self.results = results
@@ -53,7 +53,7 @@ class Runner:
         self._quiet = quiet
 
     def run(self, experiment: Experiment, cells: Sequence[Cell] | None = None) -> Ran:
-        """Measure the experiment's cells, or `cells`. An interrupted run keeps its results."""
+        """Measure the experiment's cells, or only `cells`. If interrupted, the results so far are kept."""
         cells = experiment.cells(self.quick) if cells is None else cells
         ran = Ran(experiment.name)
         for design in dict.fromkeys(one.design for one in cells):
@@ -89,7 +89,7 @@ class Runner:
 
     @contextmanager
     def _progress(self, experiment: Experiment, total: int, done: int) -> Iterator[Callable[[str], None]]:
-        """Show a bar on a terminal, otherwise a line per cell; on stderr."""
+        """Show progress on stderr: a bar on a terminal, otherwise a line per cell. Yield the function that does so."""
         console = Console(stderr=True)
         if self._quiet:
             yield lambda words: None

@@ -1,6 +1,6 @@
 """Measure one cell in its own process: `python -m lab.worker EXPERIMENT DESIGN PARAMETERS`.
 
-Print one line per measure: name, value and unit, separated by tabs.
+Prints one line per measure: name, value and unit, separated by tabs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lab.experiments import EXPERIMENTS
 
 
 def main(experiment: str, design: str, parameters: str) -> None:
-    """Measure and print. A parameter `memory_mb` limits the memory beyond what is in use now."""
+    """Measure a cell and print its measures. Its parameter `memory_mb`, if any, limits the memory that it may add."""
     cell = Cell(experiment, design, parameters)
     memory_mb = cell.choices().get("memory_mb")
     if memory_mb is not None and design != "kafka-jvm":
@@ -43,7 +43,7 @@ def _print(measures: list[Measure]) -> None:
 
 
 def _limit(megabytes: int) -> None:
-    """End the process at the first allocation beyond the limit, in any thread, with that as its only measure."""
+    """Limit the process's memory. The first allocation beyond ends it, with "out of memory" as its only measure."""
     with open("/proc/self/statm", encoding="ascii") as statm:
         used = int(statm.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_DATA, (used + megabytes * 2**20,) * 2)
@@ -53,7 +53,7 @@ def _limit(megabytes: int) -> None:
 
 
 class _Handler(logging.Handler):
-    """End the process on a MemoryError of an operation's code, which its purgatory or timer logs."""
+    """Log handler that ends the process on a MemoryError of an operation's code, which a purgatory or timer logs."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info is not None and isinstance(record.exc_info[1], MemoryError):

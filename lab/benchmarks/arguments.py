@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command line of `python -m lab.benchmarks`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmarks' rows: what each measures, sizes, rivals, unit."""
+"""The rows of the benchmarks: what each row measures, for which rivals and sizes, and its unit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SMALL = 1_000  # besides, for rivals that are measured up to here only
 
 @dataclass(frozen=True)
 class Row:
-    """One measured quantity."""
+    """One measured quantity, for several rivals and sizes: a table of the page."""
 
     name: str
     title: str

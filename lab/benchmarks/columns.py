@@ -1,4 +1,4 @@
-"""Columns: the bulk calls, and the replay of a trace. No Python object a timer."""
+"""Benchmarks of columns of timers: the bulk calls, and the replay of a trace. No timer is a Python object."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AHEAD = 120_000_000, 240_000_000  # µs, of the bulk calls' deadlines
 
 
 def replay(rival: str, size: int, effort: Effort) -> Sample:
-    """Operations a second, each started and ended once, with about `size` pending. Everything is counted."""
+    """Measure operations per second in the replay of a trace, with about `size` pending. Nothing is deducted."""
     rows = 20 * effort.most
     if rival == "heap-loop":
         columns = trace(size, min(rows, max(200_000, 2 * size)))
@@ -32,7 +32,10 @@ def replay(rival: str, size: int, effort: Effort) -> Sample:
 
 
 def trace(pending: int, rows: int) -> tuple[array[int], array[int], array[int]]:
-    """Starts in order, time-outs, and when the conditions came true: by Little's law, after `pending` gaps."""
+    """Return starts in order, time-outs, and the times at which conditions come true (µs).
+
+    The mean wait is `pending` times the mean gap between starts, so about `pending` operations wait (Little's law).
+    """
     source = random.Random(1)
     starts, ends = array("q"), array("q")
     now = 1.7e15
@@ -44,7 +47,7 @@ def trace(pending: int, rows: int) -> tuple[array[int], array[int], array[int]]:
 
 
 def by_heap(starts: array[int], timeouts: array[int], ends: array[int]) -> int:
-    """The usual way in Python: a heap of events, each end taken from it. Returns how many expired."""
+    """Replay a trace in the usual way in Python, with a heap of the operations' ends. Return how many expired."""
 
     def events() -> Iterator[int]:
         for row in range(len(starts)):
@@ -70,7 +73,7 @@ def _rounds(effort: Effort, rows: int, work: Callable[[], object], share: float 
 
 
 def bulk_add(rival: str, size: int, effort: Effort) -> Sample:
-    """Nanoseconds a timer that `add_many` starts, beside `size` others."""
+    """Measure the ns per timer that `add_many` starts, while `size` others are pending."""
     del rival
     wheel = BulkWheel(TICK)
     wheel.add_many(_deadlines(size))
@@ -86,7 +89,7 @@ def bulk_add(rival: str, size: int, effort: Effort) -> Sample:
 
 
 def bulk_remove(rival: str, size: int, effort: Effort) -> Sample:
-    """Nanoseconds a timer that `remove_many` stops, in random order among `size` pending."""
+    """Measure the ns per timer that `remove_many` stops, in random order among `size` pending timers."""
     del rival
     wheel = BulkWheel(TICK)
     source = random.Random(2)
@@ -108,7 +111,7 @@ def bulk_remove(rival: str, size: int, effort: Effort) -> Sample:
 
 
 def bulk_expire(rival: str, size: int, effort: Effort) -> Sample:
-    """Nanoseconds a timer that `advance_into` hands out, of `size` that come due one tick after another."""
+    """Measure the ns per timer that `advance_into` returns, of `size` timers that come due one tick after another."""
     del rival
     payloads = array("q", [0]) * size
     rounds: list[float] = []
@@ -120,7 +123,7 @@ def bulk_expire(rival: str, size: int, effort: Effort) -> Sample:
         count = wheel.advance_into(AHEAD[1], payloads)
         rounds.append((clock() - began) / size)
         if count != size:
-            raise RuntimeError(f"advance_into handed out {count:,} of {size:,} timers that were due")
+            raise RuntimeError(f"advance_into returned {count:,} of {size:,} timers that were due")
     return Sample(rounds, size)
 
 

@@ -1,4 +1,4 @@
-"""Cost of start, stop, refresh and next expiration with n pending timers."""
+"""Measure the cost of start, stop, refresh and next expiration with n pending timers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lab.peers.rival import Handle, Rival, noop
 
 
 def pair(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Measure start and stop."""
+    """Measure the cost of starting a timer and stopping it at once."""
     delays = Delays(rival)
     handles = yield from fill(rival, size, delays)
     sample = yield from cost(effort, lambda count: list(delays.parts(count)), rival.pair, _walk)
@@ -23,7 +23,7 @@ def pair(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
 
 
 def start(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Measure start, handles kept."""
+    """Measure the cost of starting a timer whose handle is kept."""
     delays = Delays(rival)
     handles = yield from fill(rival, size, delays)
 
@@ -37,14 +37,17 @@ def start(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
 
 
 def start_forgotten(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Measure start, handles dropped. Started timers stay pending, so n grows a little each round."""
+    """Measure the cost of starting a timer whose handle is dropped.
+
+    Started timers stay pending, so n grows a little each round.
+    """
     delays = Delays(rival)
     yield from fill_forgotten(rival, size, delays)
     return (yield from cost(effort, lambda count: list(delays.parts(count)), rival.start_forgotten, _walk))
 
 
 def stop(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Measure stop in random order; stopped timers are restarted between rounds."""
+    """Measure the cost of stopping timers in random order; stopped timers are restarted between rounds."""
     delays = Delays(rival)
     handles = yield from fill(rival, size, delays)
     source = random.Random(2)
@@ -64,7 +67,7 @@ def stop(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
 
 
 def refresh(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Measure refresh in random order."""
+    """Measure the cost of refreshing timers in random order."""
     delays = Delays(rival)
     handles = yield from fill(rival, size, delays)
     source = random.Random(2)
@@ -81,7 +84,7 @@ def refresh(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
 
 
 def next_expiration(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Measure the query of the next expiration."""
+    """Measure the cost of asking for the next expiration."""
     handles = yield from fill(rival, size, Delays(rival))
     sample = yield from cost(effort, lambda count: _cut(range(count)), rival.ask_next, _walk)
     del handles

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Effort:
-    """Bounds per process. A round does as many operations as fit in `seconds`, at most `most`."""
+    """Bounds on a measurement in one process. A round does as many operations as fit in `seconds`, at most `most`."""
 
     rounds: int
     seconds: float  # per round

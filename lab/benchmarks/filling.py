@@ -17,7 +17,7 @@ SHORTEST, LONGEST = 120.0, 240.0
 
 
 class Delays:
-    """Random delays in a rival's unit, in parts; the same in every run."""
+    """Random delays in a rival's unit, in lists of up to `CHUNK`; the same in every run."""
 
     def __init__(self, rival: Rival, shortest: float = SHORTEST, longest: float = LONGEST) -> None:
         source = random.Random(1)
@@ -26,7 +26,7 @@ class Delays:
         self._turn = 0
 
     def parts(self, count: int) -> Iterator[list[Any]]:
-        """Yield `count` delays in parts. They repeat, so that a million need no memory."""
+        """Yield `count` delays in lists of up to `CHUNK`. The lists repeat, so that a million need no memory."""
         while count > 0:
             part = self._parts[self._turn]
             self._turn = (self._turn + 1) % len(self._parts)
@@ -35,7 +35,7 @@ class Delays:
 
 
 def fill(rival: Rival, size: int, delays: Delays) -> Steps[list[Handle]]:
-    """Start `size` timers; return their handles."""
+    """Start `size` timers, with turns of the driver in between; return their handles."""
     handles: list[Handle] = [None] * size
     begin = 0
     for part in delays.parts(size):
@@ -46,7 +46,7 @@ def fill(rival: Rival, size: int, delays: Delays) -> Steps[list[Handle]]:
 
 
 def fill_forgotten(rival: Rival, size: int, delays: Delays) -> Steps[None]:
-    """Start `size` timers; drop their handles."""
+    """Start `size` timers, with turns of the driver in between; drop their handles."""
     for part in delays.parts(size):
         rival.start_forgotten(part)
         yield None

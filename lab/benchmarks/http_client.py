@@ -1,7 +1,7 @@
-"""A client of a process of its own, so that the server has its core: `python -m lab.benchmarks.http_client PORT N C`.
+"""Load an HTTP server from a process of its own: `python -m lab.benchmarks.http_client PORT N C`.
 
-Plain threads would not keep up and a library would be measured with the server: it writes a fixed request on C
-connections that stay open, and counts answers. Prints requests a second.
+So the server has a core for itself. The client sends a fixed request N times on C connections that stay open, and
+prints requests per second. (Plain threads would not keep up; a library's own cost would be measured with the server.)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ END = b"here"  # the whole body
 
 
 class Connection(asyncio.Protocol):
-    """Sends a request, waits for its answer, sends the next."""
+    """Connection that sends a request, waits for its response, and sends the next; `count` requests in all."""
 
     def __init__(self, count: int, done: asyncio.Future[None]) -> None:
         self._left = count
@@ -24,13 +24,13 @@ class Connection(asyncio.Protocol):
         self._got = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Send the first request."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.write(REQUEST)
 
     def data_received(self, data: bytes) -> None:
-        """Go on."""
+        """Send the next request once the response is complete; close after the last."""
         self._got += data
         if not self._got.endswith(END):
             return
@@ -43,7 +43,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
+        """Complete `done`; with an error if requests are left."""
         if self._left and not self._done.done():
             self._done.set_exception(exc or ConnectionError(f"closed with {self._left} requests to go"))
         elif not self._done.done():
@@ -51,7 +51,7 @@ class Connection(asyncio.Protocol):
 
 
 async def main(port: int, count: int, connections: int) -> None:
-    """Print requests a second."""
+    """Send `count` requests on `connections` connections; print requests per second."""
     loop = asyncio.get_running_loop()
     each = max(1, count // connections)
     done = [loop.create_future() for _ in range(connections)]

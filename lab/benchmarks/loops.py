@@ -1,4 +1,4 @@
-"""What event loops are asked for besides timers: time-out scopes, connections that go idle, an HTTP server."""
+"""Measure event loops in use: time-out scopes, time-outs of connections that become idle, an HTTP server."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def _spent(work: Callable[[], Awaitable[None]]) -> float:
 async def idle(rival: AsyncioRival, size: int, effort: Effort) -> Sample:
     """Measure the CPU of time-outs of `size` connections, each with a packet per second, in percent of a core.
 
-    The loop's bare wake-ups are deducted: the same second without packets.
+    The CPU of the loop's bare wake-ups, in the same second without packets, is deducted.
     """
     restart = rival.idle_connections(size, IDLE)
     order = list(range(size))
@@ -79,7 +79,7 @@ async def idle(rival: AsyncioRival, size: int, effort: Effort) -> Sample:
 
 
 async def _second(restart: Callable[[list[int]], None], parts: list[list[int]], effort: Effort) -> float:
-    """Return the CPU in percent of a core over one second of packets (less of one with a small effort)."""
+    """Return the CPU in percent of a core over one second of packets (over less than a second with a small effort)."""
     length = min(1.0, effort.seconds * 10)
     began, spent = time.monotonic(), time.process_time()
     for number, part in enumerate(parts):

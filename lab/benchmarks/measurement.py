@@ -1,4 +1,4 @@
-"""A measurement: its program, its sample, its result."""
+"""Types of a measurement: its program (`Steps`), its sample, its result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPERATIONS: Final = "operations"
 
 @dataclass(frozen=True)
 class Sample:
-    """Figures per round, in the row's unit, and the row's extra figures."""
+    """What one measurement gives: a figure per round, in the row's unit, and the row's extra figures."""
 
     rounds: list[float]
     operations: int  # in one round
@@ -30,7 +30,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A row's sample for one rival at one size."""
+    """The result of a row for one rival at one size."""
 
     rival: str
     row: str
@@ -42,10 +42,10 @@ class Measurement:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Return the rival, row and size."""
+        """Return the rival, row and size, which identify the measurement."""
         return self.rival, self.row, self.size
 
     @property
     def median(self) -> float:
-        """Return the median round."""
+        """Return the median of the rounds' figures."""
         return statistics.median(self.rounds)

@@ -1,4 +1,4 @@
-"""Explanations of missed targets, written by hand (`notes.md`, a heading per row)."""
+"""Read the explanations of missed targets, which are written by hand (`notes.md`, a heading per row)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ PEERS = ("asyncio", "uvloop", "kafka")
 
 
 def page(results: Results, plots: dict[str, str], notes: dict[str, str]) -> str:
-    """Return the page. `plots`: file names and captions; `notes`: by row, why a target is missed."""
+    """Return the results page. `plots` has captions by file name; `notes` say, by row, why a target is missed."""
     parts = [*_head(results), *_targets(results), *_missed(results, notes), *_plots(plots)]
     parts += [f"Each row of every rival at every size is on [a page of its own]({FIGURES})."]
     parts += [*_window(notes), *_method(results)]
@@ -24,7 +24,7 @@ def page(results: Results, plots: dict[str, str], notes: dict[str, str]) -> str:
 
 
 def figures_page(results: Results) -> str:
-    """Return the page of all figures, a table a row of the catalogue."""
+    """Return the page of all figures, with a table for each row of the catalogue."""
     return "\n\n".join(_tables(results)) + "\n"
 
 

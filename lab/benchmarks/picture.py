@@ -1,9 +1,9 @@
-"""The README's picture: the longest stall of a thread while a million timers expire. Reads only the page.
+"""Draw the README's picture: the longest stall of a thread while a million timers expire.
 
     python -m lab.benchmarks.picture        docs/benchmarks-figures.md -> docs/images/stall.svg
 
-`make bench` draws it anew with the page. The figures are those of the page's table, so the two cannot disagree. The
-picture brings its own background, light or dark as the reader's system is: a page of either kind can hold it.
+`make bench` draws it anew with the page. The figures are read from the page's table, so that picture and page agree.
+The picture has a background of its own, light or dark as the reader's system is, so any page can show it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ text { font: 14px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-seri
 
 
 class MissingFigureError(Exception):
-    """The page lacks a figure that the picture shows."""
+    """Raised if the page lacks a figure that the picture shows."""
 
 
 def figures(page: str) -> dict[str, str]:
-    """Return the longest stalls in ms, as written in the page's table, by line."""
+    """Return the longest stalls in ms, as written in the page's table, by the table's line (rival)."""
     section = re.search(rf"^## {SECTION}$(.*?)(?=^##|\Z)", page, re.DOTALL | re.MULTILINE)
     if section is None:
         raise MissingFigureError(
@@ -85,7 +85,7 @@ def svg(stalls: dict[str, str]) -> str:
 
 
 def draw(docs: Path = DOCS) -> Path:
-    """Draw the picture from the page in `docs`; return where it is."""
+    """Draw the picture from the page in `docs`; return the picture's path."""
     path = docs / "images" / "stall.svg"
     image = svg(figures((docs / FIGURES).read_text()))
     path.parent.mkdir(parents=True, exist_ok=True)

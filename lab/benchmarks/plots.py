@@ -1,4 +1,4 @@
-"""The plots of the page, as SVG. Needs matplotlib (requirements/bench.txt); without it there are none."""
+"""Draw the plots of the page, as SVG. Needs matplotlib (requirements/bench.txt); without it, draws none."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _replay(results: Results) -> Any:
 
 
 def _against_pending(panel: Any, results: Results, name: str) -> None:
-    """A line a rival; its name stands at its right end. The target is a dashed line."""
+    """Plot a line per rival, with its name at its right end; the target is a dashed line."""
     row = ROWS[name]
     found = [one for one in results.of_row(name) if one.median > 0 and one.rival in COLOURS]
     sizes = sorted({one.size for one in found})
@@ -130,7 +130,7 @@ def _against_pending(panel: Any, results: Results, name: str) -> None:
 
 
 def _label_ends(panel: Any, ends: list[tuple[int, float, str, str, bool]], right: int) -> None:
-    """Write each line's name beside its end, moved apart where they would overlap."""
+    """Write each line's name beside the line's end; move names apart where they would overlap."""
     low, high = (math.log10(limit) for limit in panel.get_ylim())
     apart = (high - low) * 0.078
     ends = sorted(ends, key=lambda end: end[1])
@@ -152,14 +152,14 @@ def _label_ends(panel: Any, ends: list[tuple[int, float, str, str, bool]], right
 
 
 def _largest(results: Results, name: str) -> list[Measurement]:
-    """The measurements at the row's largest size; ours first, then by figure."""
+    """Return the row's measurements at its largest size: ours first, then by figure."""
     found = [one for one in results.of_row(name) if one.rival in COLOURS]
     most = max(one.size for one in found)
     return sorted((one for one in found if one.size == most), key=lambda one: (one.rival not in OURS, one.median))
 
 
 def _stalls(results: Results) -> Any:
-    """A dot at the median, a bar from the least to the most."""
+    """Plot the longest stalls per rival: a dot at the median, a bar from the least to the greatest."""
     rows = [name for name in STALLS if results.of_row(name)]
     if not rows:
         return None
@@ -189,7 +189,7 @@ def _stalls(results: Results) -> Any:
 
 
 def _room(results: Results) -> Any:
-    """A bar a rival; ours once more with the handle dropped."""
+    """Plot the memory per pending timer: a bar per rival, and another of ours with the handle dropped."""
     bars = [(name, one) for name in ROOM if results.of_row(name) for one in _largest(results, name)]
     if not bars:
         return None

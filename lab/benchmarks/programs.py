@@ -1,4 +1,4 @@
-"""The rows as experiments: rivals, sizes, and the program of each."""
+"""Turn the benchmarks' rows into experiments of the lab: rivals, sizes, and the program that measures each row."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LOOPS: dict[str, Callable[[AsyncioRival, int, Effort], Coroutine[Any, Any, Samp
 
 
 def grid(row: Row, effort: str) -> Iterator[tuple[str, Parameters]]:
-    """Yield the rivals of each size; those limited to small sizes only there."""
+    """Yield the cells of a row: each rival at each size. Rivals limited to small sizes have only those."""
     sizes = row.sizes if effort == "full" else row.quick_sizes
     for size in sorted({*sizes, SMALL}):
         for name in row.rivals:
@@ -84,7 +84,7 @@ BENCHMARKS = {f"bench {row.name}": _experiment(row) for row in ROWS.values()}
 
 
 def measure(rival: str, row: str, size: int, effort: Effort) -> Sample:
-    """Measure in this process or in a JVM. Raise ImportError if a peer is not installed."""
+    """Measure a row in this process or in a JVM. Raise ImportError if a peer is not installed."""
     if rival in peers.JVM:
         return jvm_rivals.measure(rival, row, size, effort)
     if rival == "purgatory":

@@ -1,4 +1,4 @@
-"""The purgatory: watch and complete."""
+"""Measure the purgatory: the cost of watching and completing operations."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Waiting(DelayedOperation):
         self.ready = False
 
     def try_complete(self) -> bool:
-        """Kafka's contract."""
+        """Complete if `ready` is set, by the contract of Kafka's `tryComplete`."""
         return self.ready and self.force_complete()
 
 
 def watch(size: int, effort: Effort) -> Sample:
-    """Nanoseconds for one operation on one key, from its making to its completion."""
+    """Measure the ns of one operation on one key, from its construction to its completion."""
     with SystemTimer("benchmark") as timer:
         purgatory = _purgatory(timer, size)
         submit, check = purgatory.try_complete_else_watch, purgatory.check_and_complete
@@ -57,7 +57,7 @@ def watch(size: int, effort: Effort) -> Sample:
 
 
 def watch_made(size: int, effort: Effort) -> Sample:
-    """The same, from its submission: the operations were made beforehand."""
+    """Measure the ns of one operation on one key from its submission on, with operations constructed beforehand."""
     with SystemTimer("benchmark") as timer:
         purgatory = _purgatory(timer, size)
         submit, check = purgatory.try_complete_else_watch, purgatory.check_and_complete
@@ -81,7 +81,7 @@ def watch_made(size: int, effort: Effort) -> Sample:
 
 
 def watch_keys(size: int, effort: Effort) -> Sample:
-    """Nanoseconds a key, for operations on `size` keys each."""
+    """Measure the ns per key of operations that watch `size` keys each."""
     with SystemTimer("benchmark") as timer:
         purgatory: Purgatory[Waiting] = Purgatory("benchmark", timer)
         keys = [f"key-{number}" for number in range(size)]
@@ -100,7 +100,7 @@ def watch_keys(size: int, effort: Effort) -> Sample:
 
 
 def watch_hot(size: int, effort: Effort) -> Sample:
-    """Nanoseconds an operation, for `size` operations on one key that complete at one check."""
+    """Measure the ns per operation of `size` operations on one key, which one check completes."""
     with SystemTimer("benchmark") as timer:
         purgatory: Purgatory[Waiting] = Purgatory("benchmark", timer)
         rounds: list[float] = []
@@ -121,7 +121,7 @@ def watch_hot(size: int, effort: Effort) -> Sample:
 
 
 def enqueue(size: int, effort: Effort) -> Sample:
-    """Operations a second, from the first submission to the last expiry less the time-out; and processor time."""
+    """Measure operations per second, from the first submission to the last expiry, less the time-out; and CPU time."""
     size = min(size, effort.enqueue)
     rounds: list[float] = []
     cpu: list[float] = []
@@ -142,7 +142,7 @@ def enqueue(size: int, effort: Effort) -> Sample:
 
 
 def _purgatory(timer: SystemTimer, size: int) -> Purgatory[Waiting]:
-    """One in which so many operations wait on keys of their own."""
+    """Return a purgatory in which `size` operations wait on keys that are not measured."""
     purgatory: Purgatory[Waiting] = Purgatory("benchmark", timer)
     for number in range(size):
         purgatory.try_complete_else_watch(Waiting(TIMEOUT), (OTHER_KEYS[number % len(OTHER_KEYS)],))
@@ -154,7 +154,7 @@ def _keys(count: int) -> list[str]:
 
 
 def _rounds(effort: Effort, spend: Callable[[int], int]) -> Sample:
-    """Rounds of as many operations as fit; `spend` tells the nanoseconds for so many."""
+    """Measure rounds of as many operations as fit; `spend(count)` does `count` operations and returns the ns."""
     count = min(1_000, effort.most)
     spend(count)
     spent = spend(count)

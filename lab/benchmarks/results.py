@@ -15,7 +15,7 @@ from lab.results import Record
 
 @dataclass
 class Results:
-    """Everything that the tables and the page need."""
+    """The measurements of the benchmarks, with the machine, the versions, and what was left out or failed."""
 
     machine: dict[str, str]
     versions: dict[str, str]
@@ -73,5 +73,5 @@ def view(records: Sequence[Record]) -> Results:
 
 
 def describe(rival: str, row: str, size: int) -> str:
-    """Return a measurement's description."""
+    """Return a measurement's description in words: the row's title, the size, the rival's label."""
     return f"{ROWS[row].title}, {wording.size(size)} {ROWS[row].size_of}, {LABELS[rival]}"

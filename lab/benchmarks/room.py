@@ -1,4 +1,4 @@
-"""Memory of pending timers, and the garbage collector's work for them."""
+"""Measure the memory of pending timers, and the garbage collector's time for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def resident() -> int:
 
 
 def memory(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Measure bytes per pending timer, handles kept; their list is allocated beforehand."""
+    """Measure bytes per pending timer whose handle is kept; the list of handles is allocated beforehand."""
     del effort
     delays = Delays(rival)
     yield from _warm_up(rival, size, delays)
@@ -38,7 +38,7 @@ def memory(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
 
 
 def memory_forgotten(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Measure bytes per pending timer, handles dropped."""
+    """Measure bytes per pending timer whose handle is dropped."""
     del effort
     delays = Delays(rival)
     yield from _warm_up(rival, size, delays)
@@ -54,7 +54,7 @@ def _warm_up(rival: Rival, size: int, delays: Delays) -> Steps[None]:
 
 
 def collection(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Measure a full collection in ns, handles kept."""
+    """Measure a full garbage collection in ns, with pending timers whose handles are kept."""
     delays = Delays(rival)
     bare = _collections(effort)
     handles = yield from fill(rival, size, delays)
@@ -64,7 +64,7 @@ def collection(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
 
 
 def collection_forgotten(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Measure a full collection in ns, handles dropped."""
+    """Measure a full garbage collection in ns, with pending timers whose handles are dropped."""
     delays = Delays(rival)
     bare = _collections(effort)
     yield from fill_forgotten(rival, size, delays)

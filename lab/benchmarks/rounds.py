@@ -1,4 +1,4 @@
-"""Cost of one operation: rounds of many operations, the empty loop deducted."""
+"""Measure the cost of one operation: in rounds of many operations, with the cost of an empty loop deducted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Part = Sequence[Any]
 
 
 class Rounds:
-    """Counts rounds; stops early after three when the time limit is reached."""
+    """Counter of rounds. It stops after `effort.rounds`, or when the time limit is reached and three are done."""
 
     def __init__(self, effort: Effort, share: float = 1.0) -> None:
         self._until = time.monotonic() + share * effort.time_limit
@@ -33,7 +33,7 @@ class Rounds:
 
 
 def timed(operation: Callable[[Any], object], parts: list[Part]) -> Steps[tuple[int, list[Any]]]:
-    """Return the ns of the operation over all parts, the driver's turns included; and its results."""
+    """Return the ns that the operation takes for all parts, including the driver's turns; and its results."""
     results = []
     began = clock()
     for part in parts:
@@ -51,8 +51,8 @@ def cost(
 ) -> Steps[Sample]:
     """Return the cost per operation in ns.
 
-    `make` returns the work for a number of operations in parts, `operation` does one part, `empty` is the same loop
-    without the operation, and `after` (not timed) restores the state from the operation's results.
+    `make` returns the work of a number of operations, cut into parts; `operation` does one part; `empty` is the same
+    loop without the operation; and `after` (not timed) restores the state from the operation's results.
     """
     count = min(CHUNK, effort.most)
     spent = 0

@@ -1,4 +1,4 @@
-"""Storms: many expiries at once, and the longest stall of the caller's thread."""
+"""Measure storms: many expiries at once, and the longest stall of the caller's thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MARGIN = 0.01  # seconds that the mark's deadline follows all others by, more t
 
 
 class Mark:
-    """The last callback of a storm: records when it ran."""
+    """The last callback of a storm of expiries: it records when it ran."""
 
     def __init__(self) -> None:
         self.at = 0
@@ -29,26 +29,26 @@ class Mark:
         self.at = clock()
 
     def has_run(self) -> bool:
-        """Return whether the storm is over."""
+        """Return whether this callback has run, so that the storm is over."""
         return self.at != 0
 
 
 class Gaps:
-    """Records the longest time between two reads of the clock."""
+    """Recorder of the longest time between two reads of the clock."""
 
     def __init__(self) -> None:
         self.longest = 0
         self._last = clock()
 
     def look(self) -> None:
-        """Read the clock."""
+        """Read the clock, and record the time since the last read if it is the longest."""
         now = clock()
         self.longest = max(self.longest, now - self._last)
         self._last = now
 
 
 def expiry(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Measure an expiry in ns, callback included, while the driver has nothing else to do."""
+    """Measure the ns of one expiry, callback included, while the driver has nothing else to do."""
     yield from _expiries(rival, min(size, 1_000))  # warm up
     rounds: list[float] = []
     rounds_left = Rounds(effort)
@@ -67,7 +67,7 @@ def _expiries(rival: Rival, size: int) -> Steps[int]:
 
 
 def _all_due(rival: Rival, size: int, spread: float) -> Mark:
-    """Start `size` timers with deadlines over `spread` seconds; let all become due without a turn."""
+    """Start `size` timers with deadlines over `spread` seconds; let all become due, without a turn for the driver."""
     delays = Delays(rival, _SOONEST, _SOONEST + spread)
     mark = Mark()
     rival.hold()
@@ -79,7 +79,7 @@ def _all_due(rival: Rival, size: int, spread: float) -> Mark:
 
 
 def jump(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Measure the ns of a jump of one year over `size` timers. For virtual clocks."""
+    """Measure the ns in which a virtual clock jumps by a year, past `size` timers."""
     yield None
     jumps = min(15, effort.most)  # a clock covers 146 years
     rounds: list[float] = []
@@ -98,7 +98,7 @@ def jump(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
 
 
 def stall_expiry(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Measure the caller's longest gap while `size` timers expire together."""
+    """Measure the longest stall of the caller's thread while `size` timers expire together."""
     [one] = Delays(rival).parts(1)
     rounds: list[float] = []
     rounds_left = Rounds(effort, SHARE)
@@ -115,7 +115,7 @@ def stall_expiry(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
 
 
 def stall_start(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Measure the caller's longest gap while it starts `size` timers."""
+    """Measure the longest stall of the caller's thread while it starts `size` timers."""
     delays = Delays(rival)
     rounds: list[float] = []
     rounds_left = Rounds(effort, SHARE)
@@ -136,7 +136,7 @@ def stall_start(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
 
 
 def stall_stop(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Measure the caller's longest gap while it stops `size` timers in random order."""
+    """Measure the longest stall of the caller's thread while it stops `size` timers in random order."""
     delays = Delays(rival)
     source = random.Random(3)
     rounds: list[float] = []
@@ -154,7 +154,7 @@ def stall_stop(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
 
 
 def lateness(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Measure the lateness of `size` real-clock timers in ns. One round."""
+    """Measure by how many ns `size` timers on the real clock run late. One round."""
     count, seconds = effort.lateness
     count = min(size, count)
     source = random.Random(4)

@@ -1,4 +1,4 @@
-"""The table of a row: rivals down, sizes across, and the ratios to asyncio and to Kafka."""
+"""Make the table of a row: a line per rival, a column per size, and the ratios to asyncio and to Kafka."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ PEERS = {"asyncio": "asyncio", "kafka": "Kafka", "heap-loop": "heapq"}
 def cells(results: Results, row: Row) -> list[list[str]]:
     """Return the table with its heading; empty if the row was not measured.
 
-    The ratios are a rival's cost over the peer's, at the largest size that both have: below 1 is ahead. (Where
-    higher is better, above 1 is.)
+    A ratio is a rival's cost divided by the peer's, at the largest size that both have: below 1 the rival is ahead.
+    (In rows where higher is better, it is ahead above 1.)
     """
     by_key = {(measurement.rival, measurement.size): measurement for measurement in results.of_row(row.name)}
     if not by_key:
@@ -41,7 +41,7 @@ def cells(results: Results, row: Row) -> list[list[str]]:
 
 
 def _lateness(results: Results, row: Row) -> list[list[str]]:
-    """Return the table of lateness: quantiles, and the share of timers that ran early."""
+    """Return the table of the row on lateness: quantiles, and the share of timers that ran early."""
     table = [[f"{row.title}, {row.unit}", "earliest", "median", "99 %", "latest", "early"]]
     for one in results.of_row(row.name):
         late = [wording.shown(row, value) for value in one.extra["late"]]

@@ -40,19 +40,19 @@ class Target:
 
 
 def ceiling(title: str, row: str, sizes: tuple[int, ...], limit: float, rival: str = "system") -> Target:
-    """Return a target: at most the limit at each of these sizes."""
+    """Return a target: the rival's figure is at most the limit at each of these sizes."""
     aim = f"≤ {limit:g} {ROWS[row].unit}"
     return Target(title, row, sizes[-1], aim, at_most(rival, row, sizes, limit), limit)
 
 
 def floor(title: str, row: str, size: int, limit: float, rival: str) -> Target:
-    """Return a target: at least the limit."""
+    """Return a target: the rival's figure is at least the limit."""
     aim = f"≥ {limit:g} {ROWS[row].unit}"
     return Target(title, row, size, aim, at_least(rival, row, size, limit), limit)
 
 
 def at_most(rival: str, row: str, sizes: tuple[int, ...], limit: float) -> Judge:
-    """Return a judge: the largest figure over the sizes is at most the limit, in the row's unit."""
+    """Return a function that judges whether the largest figure over the sizes is at most the limit, in row units."""
 
     def judge(results: Results) -> tuple[str, bool] | None:
         found = [results.find(rival, row, size) for size in sizes]
@@ -66,7 +66,7 @@ def at_most(rival: str, row: str, sizes: tuple[int, ...], limit: float) -> Judge
 
 
 def at_least(rival: str, row: str, size: int, limit: float) -> Judge:
-    """Return a judge: the figure is at least the limit, in the row's unit."""
+    """Return a function that judges whether the figure is at least the limit, in the row's unit."""
 
     def judge(results: Results) -> tuple[str, bool] | None:
         found = results.find(rival, row, size)
@@ -79,7 +79,7 @@ def at_least(rival: str, row: str, size: int, limit: float) -> Judge:
 
 
 def ahead_of(rival: str, peer: str, row: str, sizes: tuple[int, ...]) -> Judge:
-    """Return a judge: the rival costs no more than the peer at any of the sizes."""
+    """Return a function that judges whether the rival costs at most as much as the peer at each of the sizes."""
 
     def judge(results: Results) -> tuple[str, bool] | None:
         ratios = []
@@ -94,7 +94,7 @@ def ahead_of(rival: str, peer: str, row: str, sizes: tuple[int, ...]) -> Judge:
 
 
 def flat(rival: str, row: str, small: int, large: int, limit: float) -> Judge:
-    """Return a judge: the cost at the large size is at most `limit` times that at the small one."""
+    """Return a function that judges whether the cost at size `large` is at most `limit` times that at size `small`."""
 
     def judge(results: Results) -> tuple[str, bool] | None:
         one, other = results.find(rival, row, large), results.find(rival, row, small)
@@ -107,43 +107,43 @@ def flat(rival: str, row: str, small: int, large: int, limit: float) -> Judge:
 
 
 def growth(results: Results, rival: str) -> str:
-    """Start and stop at 1 M pending over the same at none."""
+    """Return, as text, the cost of start and stop at 1 M pending timers divided by the cost at none."""
     judged = flat(rival, "pair", 0, _M, 0)(results)
     return wording.NONE if judged is None else judged[0]
 
 
 def earliest(results: Results, rival: str) -> str:
-    """When the earliest timer ran, seen from its deadline."""
+    """Return, as text, the ms after its deadline at which the earliest timer ran; negative is early."""
     found = results.find(rival, "lateness", _K)
     return wording.NONE if found is None else f"{min(found.extra['late']) / 1e6:+.3f} ms"
 
 
 def never_early(results: Results) -> tuple[str, bool] | None:
-    """No timer ran before its deadline."""
+    """Judge whether no timer ran before its deadline."""
     found = results.find("system", "lateness", _K)
     return None if found is None else (earliest(results, "system"), min(found.extra["late"]) >= 0)
 
 
 def processor_time(results: Results, rival: str) -> float | None:
-    """Of a request of the enqueue benchmark, in microseconds: the median."""
+    """Return the median processor time per request of the enqueue benchmark, in microseconds."""
     found = results.find(rival, "enqueue", _K)
     return None if found is None else statistics.median(found.extra["cpu"]) / 1e3
 
 
 def less_processor_time(results: Results) -> tuple[str, bool] | None:
-    """A request of the enqueue benchmark costs less processor time than on the JVM."""
+    """Judge whether a request of the enqueue benchmark costs less processor time than on the JVM."""
     ours, theirs = processor_time(results, "purgatory"), processor_time(results, "kafka")
     return None if ours is None or theirs is None else (f"{wording.number(ours)} µs", ours < theirs)
 
 
 def processor_time_in_words(results: Results, rival: str) -> str:
-    """The same, for the table."""
+    """Return the processor time per request of the enqueue benchmark as text for the table."""
     spent = processor_time(results, rival)
     return wording.NONE if spent is None else f"{wording.number(spent)} µs"
 
 
 def no_figure(results: Results, rival: str) -> str:
-    """Where there is nothing to compare."""
+    """Return a dash, for targets where peers have no figure to compare."""
     del results, rival
     return wording.NONE
 

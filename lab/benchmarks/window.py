@@ -1,15 +1,15 @@
-"""What a window costs the program that it looks at, beside the same program without one.
+"""Measure what the live page (`abeyant.window`) costs the program that it shows, beside the program without a page.
 
     python -m lab.benchmarks.window [--quick]
 
 A million timers are pending, and 10,000 operations wait in a purgatory while one thread completes and submits others as
-fast as it can. Rounds take turns: no window; a window that nobody looks at; one with an open page (the client is
-another process). The thread reads the clocks every 20 operations. Per round: its processor time per operation, and its
-longest stall. A stall is the processor time that the process's other threads took between two reads: for so long they
-kept the interpreter's lock. The wall clock's longest gap stands beside it; other work on the machine makes that longer.
-A full garbage collection in one of those threads is such a stall as well; the last line says how long they took.
-Ratios are of two rounds beside each other. Meanwhile the other process opens the page again and again and waits for its
-first event, as a browser does.
+fast as it can. Rounds take turns: no window; a window that nobody looks at; a window with an open page (the client is
+another process). The thread reads the clocks every 20 operations. For each round we report its processor time per
+operation, and its longest stall: the processor time that the process's other threads took between two reads, during
+which they held the interpreter's lock. The longest gap on the wall clock is also printed; other work on the machine
+makes it longer. A full garbage collection in another thread is a stall, too; the last line says how long these took.
+Ratios compare two rounds that follow each other. Meanwhile the other process opens the page again and again and waits
+for its first event, as a browser does.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ MODES = ("no window", "nobody looks", "a page is open")
 
 
 class Wait(DelayedOperation):
-    """Waits until it is completed."""
+    """An operation that waits until `change` completes it."""
 
     def try_complete(self) -> bool:
-        """Return False: `change` completes it."""
+        """Return False: only `change` completes the operation."""
         return False
 
 
 class Stream:
-    """A page's stream of events."""
+    """An open page's stream of server-sent events."""
 
     def __init__(self, connection: http.client.HTTPConnection) -> None:
         connection.request("GET", "/events")
         self.response = connection.getresponse()
 
     def read(self) -> int:
-        """Return the bytes of the next event, once it has come."""
+        """Wait for the next event; return its size in bytes."""
         while not (line := self.response.readline()).startswith(b"data"):
             if not line:
                 raise EOFError("the window closed the stream")
@@ -54,9 +54,9 @@ class Stream:
 
 
 def open_pages(port: int, stop: Any, opened: Any, pages: Any) -> None:
-    """Keep a page open, and open another after each event of it, until told to stop. In a process of its own.
+    """Keep a page open, and open another page after each of its events, until `stop` is set. In a process of its own.
 
-    Put the seconds of each on `pages`, with its bytes: the document and its first event.
+    Put the seconds and bytes of each further page on the queue `pages`: of the document and its first event.
     """
     first = Stream(http.client.HTTPConnection("127.0.0.1", port))
     while not stop.is_set():
@@ -75,7 +75,7 @@ def open_pages(port: int, stop: Any, opened: Any, pages: Any) -> None:
 
 
 def change(purgatory: Purgatory[Wait], waits: list[Wait], seconds: float) -> tuple[float, float, float]:
-    """Complete and submit operations for so long; return µs per operation, the longest stall and gap in ms."""
+    """Complete and submit operations for some seconds; return µs per operation, the longest stall and gap in ms."""
     done = 0
     longest = stalled = 0.0
     place = 0
@@ -99,7 +99,7 @@ def change(purgatory: Purgatory[Wait], waits: list[Wait], seconds: float) -> tup
 
 
 class Collections:
-    """Times the full garbage collections of other threads than the one that makes this."""
+    """Recorder of the ms that full garbage collections take in threads other than the one that makes the recorder."""
 
     def __init__(self) -> None:
         self.ms: list[float] = []
@@ -117,7 +117,7 @@ class Collections:
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Measure the cost of a window, and print the figures."""
     parser = argparse.ArgumentParser(description="what a window costs the program that it looks at")
     parser.add_argument("--quick", action="store_true", help="fewer timers and rounds")
     args, _ = parser.parse_known_args()

@@ -21,7 +21,7 @@ def shown(row: Row, figure: float) -> float:
 
 
 def number(value: float) -> str:
-    """Two significant digits below one, three above, and no more decimals than that needs."""
+    """Format a figure: two significant digits below one, three above, and no more decimals than needed."""
     magnitude = abs(value)
     if magnitude < 0.0005:
         return "0"
@@ -33,14 +33,14 @@ def number(value: float) -> str:
 
 
 def median(measurement: Measurement | None) -> str:
-    """A measurement's median, in its row's unit; a dash where there is none."""
+    """Return a measurement's median as text, in its row's unit; a dash if there is no measurement."""
     if measurement is None:
         return NONE
     return number(shown(ROWS[measurement.row], measurement.median))
 
 
 def ratio(one: Measurement | None, other: Measurement | None) -> str:
-    """One median over another's, as in 0.25x. Never 0x: what is too small to write is below the smallest ratio."""
+    """Return the ratio of two medians as text, such as 0.25x. A ratio too small to write is "<0.001x", never 0x."""
     if one is None or other is None or other.median <= 0:
         return NONE
     written = number(one.median / other.median)

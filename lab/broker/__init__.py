@@ -1,1 +1,1 @@
-"""The broker beside genuine Apache Kafka and librdkafka's mock cluster: same clients, same machine, one run."""
+"""Measure our broker beside genuine Apache Kafka and librdkafka's mock cluster: same clients and machine, one run."""

@@ -48,7 +48,7 @@ def _parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 class _Run:
-    """Figures so far, and what could not be measured."""
+    """A run of the benchmarks: its figures so far, and what could not be measured."""
 
     def __init__(self, peers: list[str], scale: int) -> None:
         self._peers = peers
@@ -59,7 +59,7 @@ class _Run:
         self.rounds = 0
 
     def round(self) -> None:
-        """Measure every peer once. A peer that does not start is skipped from then on."""
+        """Measure every peer once. A peer that does not start is skipped in all further rounds."""
         self.rounds += 1
         for name in self._peers:
             if name in self._absent:
@@ -115,7 +115,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _measurements(name: str, peer: Serving, scale: int, *, first_round: bool) -> Iterator[Callable[[], _Figures]]:
-    """Yield the peer's measurements in order; each returns rows or raises PeerError."""
+    """Yield the peer's measurements in order: functions that return rows and figures, or raise PeerError."""
     yield lambda: _started(name, peer)
     yield lambda: [("memory", peer.memory())]
     if first_round and name != "mock":  # the mock has no followers and creates topics with four partitions

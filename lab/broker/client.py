@@ -1,4 +1,4 @@
-"""Throughput, latency and wake-up of long polls, seen by an unmodified confluent-kafka client (librdkafka)."""
+"""Measure throughput, latency and the wake-up of long polls with an unmodified confluent-kafka client (librdkafka)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _numbers = count()
 
 
 class Latency(NamedTuple):
-    """Latencies in ms."""
+    """Percentiles of a latency in ms, and the CPU that it costs."""
 
     p50: float
     p99: float
     cpu: float
-    """Brokers' CPU per record, background work included."""
+    """Brokers' CPU per record, including background work."""
 
     def rows(self, name: str) -> list[tuple[str, float]]:
         """Return the figures as (row, value) pairs of the table."""
@@ -36,7 +36,7 @@ class Latency(NamedTuple):
 
 
 class Consumption(NamedTuple):
-    """What one consumer reads."""
+    """How fast one consumer reads, and the CPU that it costs."""
 
     consume: float
     """Records per second."""
@@ -49,7 +49,7 @@ class Consumption(NamedTuple):
 
 
 def make_topic(peer: Serving, partitions: int = 1, replicas: int = 3) -> str:
-    """Create a topic of a fresh name and wait until every partition has a leader."""
+    """Create a topic with a new name, wait until every partition has a leader, and return the name."""
     name = f"bench-{next(_numbers)}"
     admin = AdminClient({"bootstrap.servers": peer.bootstrap})
     if peer.creates_topics:
@@ -93,7 +93,7 @@ def consume(peer: Serving, records: int) -> Consumption:
 
 
 def produce_latency(peer: Serving, records: int) -> Latency:
-    """Measure from `produce` to its acknowledgement by three replicas, one record at a time."""
+    """Measure the time from `produce` to the acknowledgement by three replicas, one record at a time."""
     topic = make_topic(peer)
     errors: list[KafkaError] = []
     producer = _producer(peer, "all", linger_ms=0)
@@ -111,7 +111,10 @@ def produce_latency(peer: Serving, records: int) -> Latency:
 
 
 def wake_latency(peer: Serving, records: int, pause: float) -> Latency:
-    """Measure from `produce` to the consumer whose long poll it completes; the next record follows `pause` s later."""
+    """Measure the time from `produce` until the record, which completes a long poll, reaches the consumer.
+
+    The next record follows `pause` seconds later.
+    """
     topic = make_topic(peer)
     consumer = _consumer(peer, {"fetch.min.bytes": 1})
     consumer.assign([TopicPartition(topic, 0, OFFSET_END)])
@@ -209,7 +212,7 @@ def _require_none(errors: list[KafkaError]) -> None:
 
 
 def latency_of(seconds: list[float], used: float) -> Latency:
-    """Return percentiles of all but the first tenth, a warm-up. `used`: the brokers' CPU seconds for all of them."""
+    """Return percentiles of latencies without the first tenth, a warm-up. `used`: the brokers' CPU seconds for all."""
     measured = seconds[len(seconds) // 10 :]
     cut = statistics.quantiles(measured, n=100)
     return Latency(statistics.median(measured) * 1e3, cut[98] * 1e3, used / len(seconds) * 1e3)

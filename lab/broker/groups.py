@@ -1,4 +1,4 @@
-"""Cost of group members: 10,000 that heartbeat every 3 s, and a rebalance of 1,000.
+"""Measure the cost of group members: 10,000 members that heartbeat every 3 s, and a rebalance of 1,000 members.
 
 Members speak the classic protocol, each over its own connection, and send what a client's coordinator thread sends.
 Requests are encoded by hand, so that the client's share is small and the same for every peer.
@@ -33,7 +33,7 @@ class Costs(NamedTuple):
     core: float
     """Brokers' CPU while members heartbeat, in percent of a core."""
     memory: float
-    """Brokers' resident memory meanwhile, in MB."""
+    """Brokers' resident memory while members heartbeat, in MB."""
     rebalance: float
     """Seconds from a LeaveGroup to the last SyncGroup response."""
     cpu: float
@@ -48,7 +48,10 @@ class Costs(NamedTuple):
 
 
 def measure(peer: Serving, members: int, rebalanced: int, seconds: float) -> Costs:
-    """Measure `members` that heartbeat for `seconds`, in groups of 100; then rebalances of a group of `rebalanced`."""
+    """Measure `members` members that heartbeat for `seconds`, in groups of 100; then rebalances of another group.
+
+    That group has `rebalanced` members.
+    """
     many = _Members(peer)
     try:
         for number in range(members // GROUP):
@@ -102,7 +105,7 @@ class _Member:
         on_response(response)
 
     def join(self) -> None:
-        """Send JoinGroup; SyncGroup follows on its response."""
+        """Send JoinGroup; the response's callback then sends SyncGroup."""
         self.stable = False
         body = Writer().text(self.group).numbers("ii", _SESSION, _REBALANCE).text(self.id).text(None)
         self._send(_JOIN, body.text("bench").numbers("i", 1).text("even").data(b""), self._on_join)
@@ -178,7 +181,10 @@ class _Members:
         return members
 
     def rebalance(self, members: list[_Member]) -> tuple[float, float]:
-        """Remove one member. Return seconds until the others are stable and the brokers' CPU seconds; let it rejoin."""
+        """Remove one member; return the seconds until all others are stable, and the brokers' CPU seconds.
+
+        Then let the member rejoin.
+        """
         leaver, others = members[-1], members[:-1]
         cpu, begun = self._peer.cpu(), time.perf_counter()
         leaver.leave()
@@ -190,7 +196,7 @@ class _Members:
         return measured
 
     def _wait_stable(self, members: list[_Member], *, begin: bool = False) -> None:
-        """Wait until all are stable in one generation. Stable members heartbeat every 0.1 s, with `begin` at once."""
+        """Wait until all members are stable in one generation. Stable members heartbeat every 0.1 s (`begin`: now)."""
 
         def stable() -> bool:
             together = len({one.generation for one in members}) == 1
@@ -247,7 +253,7 @@ class _Members:
 
 
 def _coordinator(peer: Serving, group: str) -> tuple[str, int]:
-    """Return the address of the group's coordinator once it serves the group."""
+    """Wait until the group's coordinator serves the group; return the coordinator's address."""
     host, _, port = peer.bootstrap.partition(",")[0].rpartition(":")
     address = host, int(port)
     nobody = Writer().text(group).numbers("i", 1).text("nobody").text(None)

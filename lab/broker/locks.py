@@ -1,4 +1,4 @@
-"""Cost of 10,000 acquired batches: a share group whose member takes them, and does nothing until their locks end."""
+"""Measure the cost of 10,000 acquired batches: a member of a share group acquires them and lets their locks end."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Locks(NamedTuple):
     """Cost of acquired batches."""
 
     acquire: float
-    """Brokers' CPU seconds until all are acquired."""
+    """Brokers' CPU seconds until all batches are acquired."""
     memory: float
-    """Brokers' resident memory with them, less that before, in MB."""
+    """Brokers' resident memory with all batches acquired, minus the memory before, in MB."""
     hold: float
-    """Brokers' CPU seconds from then on until all locks have ended."""
+    """Brokers' CPU seconds from when all batches are acquired until all locks have ended."""
 
     def rows(self) -> list[tuple[str, float]]:
         """Return the figures as (row, value) pairs of the table."""
@@ -67,7 +67,7 @@ def measure(peer: Serving, batches: int) -> Locks:
         ended = peer.cpu()
         again = _acquire(with_sessions, batches)
         if taken != {1} or again != {2}:
-            raise PeerError(f"delivery counts were {taken}, then {again}")
+            raise PeerError(f"delivery counts were {taken}, then {again}, not {{1}}, then {{2}}")
     finally:
         for one in with_sessions:
             one.connection.close()
@@ -100,7 +100,7 @@ class _Session:
 
 
 def _acquire(sessions: list[_Session], records: int) -> set[int]:
-    """Fetch until so many records are acquired. Return their delivery counts."""
+    """Fetch until `records` records are acquired. Return the distinct delivery counts."""
     counts: set[int] = set()
     give_up = time.monotonic() + _TIMEOUT
     while records > 0:
@@ -121,7 +121,7 @@ def _produce(peer: Serving, topic: str, partitions: int, batches: int) -> None:
 
 
 def _join(peer: Serving, address: tuple[str, int], group: str, topic: str, partitions: int) -> Any:
-    """Let the member join, and wait for all partitions. Return the topic's id."""
+    """Let the member join the group, and wait until it is assigned all partitions. Return the topic's id."""
     settings = {
         "share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": str(int(LOCK * 1000)),
         "share.assignment.interval.ms": "0",
@@ -155,7 +155,7 @@ def _require(condition: bool, problem: str) -> None:
 
 
 def _ask(connection: socket.socket, api: tuple[int, int], **values: Any) -> Any:
-    """Send a request with these fields, the others empty. Return the response."""
+    """Send a request with these fields; leave all other fields empty. Return the response."""
     key, version = api
     schema: Any = load_request_schema(key, version)
     write: Any = entity_writer
@@ -181,7 +181,7 @@ def _read(connection: socket.socket, size: int) -> bytes:
 
 
 def _build(schema: Any, values: Mapping[str, Any]) -> Any:
-    """Return one of kio's messages."""
+    """Return a message of kio's class `schema` with these values, and empty values in all other fields."""
     hints = typing.get_type_hints(schema)
     made = {}
     for field in dataclasses.fields(schema):

@@ -1,4 +1,4 @@
-"""Table of the broker's benchmarks, and the documentation page around it."""
+"""Write the table of the broker's benchmarks, and the documentation page around it."""
 
 from __future__ import annotations
 
@@ -98,22 +98,22 @@ _ROWS = {
 
 
 class Circumstances(NamedTuple):
-    """Conditions of a run."""
+    """The conditions of a run: its rounds, and how busy the machine was."""
 
     rounds: int
     minutes: float
     load: float
-    """Runnable processes when it began."""
+    """The number of runnable processes when the run began."""
     others: float | None
     """Share of the machine's CPU that other processes used, 0 to 1."""
     gaps: Mapping[str, str]
-    """By peer, why a figure of it is missing."""
+    """For each peer that lacks a figure, the reason."""
     scale: int = 1
-    """Divisor of a full run's sizes."""
+    """The number by which the sizes of a full run were divided."""
 
 
 def table(figures: Figures, scale: int = 1) -> str:
-    """Return the table in Markdown: a row per figure, a column per peer. `scale`: divisor of a full run's sizes."""
+    """Return the table in Markdown: a row per figure, a column per peer. `scale` divided a full run's sizes."""
     peers = [name for name in PEERS if any(name in by for by in figures.values())]
     lines = [f"| | {' | '.join(PEERS[name].label for name in peers)} | to reach | |"]
     lines.append(f"|---|{'---:|' * len(peers)}---|---|")

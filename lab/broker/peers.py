@@ -1,4 +1,4 @@
-"""The peers: clusters of three brokers, in other processes than the client's."""
+"""The peers that are measured: clusters of three brokers, in other processes than the client's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PY
 
 
 class PeerError(Exception):
-    """A peer is missing, or failed during a measurement; the text says why."""
+    """Raised if a peer is missing, or failed during a measurement; the text says why."""
 
 
 def allow_connections(count: int) -> None:
@@ -47,15 +47,15 @@ class Serving:
     begun: float = field(default_factory=time.perf_counter)
 
     def age(self) -> float:
-        """Return the seconds since its start began."""
+        """Return the seconds since the cluster's start began."""
         return time.perf_counter() - self.begun
 
     def cpu(self) -> float:
-        """Return the CPU seconds of all its processes so far."""
+        """Return the CPU seconds of all the cluster's processes so far."""
         return sum(map(processor_seconds, self.pids))
 
     def memory(self) -> float:
-        """Return the proportional set size of all its processes, in MB."""
+        """Return the proportional set size of all the cluster's processes, in MB."""
         return sum(_resident(pid) for pid in self.pids) / 1e6
 
 
@@ -115,7 +115,7 @@ PEERS = {
 
 
 def processor_seconds(pid: int) -> float:
-    """Return another process's CPU seconds so far, all threads; in nanoseconds precision, unlike /proc."""
+    """Return another process's CPU seconds so far, of all threads; to the nanosecond, unlike /proc."""
     return time.clock_gettime(~pid << 3 | _PROCESS_CLOCK)
 
 

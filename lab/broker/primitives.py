@@ -1,4 +1,4 @@
-"""Kafka's primitive types as bytes, for a client that costs next to nothing."""
+"""Write and read Kafka's primitive types as bytes, for a client that costs next to nothing."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Self
 
 
 class Writer:
-    """Appends Kafka's primitive types to bytes."""
+    """Writer of Kafka's primitive types into bytes."""
 
     def __init__(self, layout: str = "", *values: int) -> None:
-        """Start with these numbers; `layout` is struct's, without the byte order."""
+        """Start with these numbers; `layout` is a format of `struct`, without the byte order."""
         self._data = bytearray(struct.pack(f">{layout}", *values))
 
     def numbers(self, layout: str, *values: int | bytes) -> Self:
-        """Append numbers, by struct's layout."""
+        """Append numbers; `layout` is a format of `struct`, without the byte order."""
         self._data += struct.pack(f">{layout}", *values)
         return self
 
     def text(self, text: str | None) -> Self:
-        """Write a string; None is null."""
+        """Append a string; None is null."""
         if text is None:
             self._data += b"\xff\xff"
             return self
@@ -28,24 +28,24 @@ class Writer:
         return self
 
     def data(self, data: bytes) -> Self:
-        """Write bytes."""
+        """Append bytes, after their length."""
         self._data += struct.pack(">i", len(data)) + data
         return self
 
     def done(self) -> bytes:
-        """Return the bytes."""
+        """Return all bytes that were written."""
         return bytes(self._data)
 
 
 class Reader:
-    """Reads Kafka's primitive types from bytes. Raises struct.error or UnicodeDecodeError for other bytes."""
+    """Reader of Kafka's primitive types from bytes. Raises struct.error or UnicodeDecodeError for other bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._position = 0
 
     def number(self, code: str) -> int:
-        """Read a number, by struct's code."""
+        """Read a number; `code` is a format character of `struct`."""
         (value,) = struct.unpack_from(f">{code}", self._data, self._position)
         self._position += struct.calcsize(code)
         return int(value)
@@ -55,17 +55,17 @@ class Reader:
         return self.nullable() or ""
 
     def nullable(self) -> str | None:
-        """Read a string; None is null."""
+        """Read a string that may be null; return None for null."""
         size = self.number("h")
         return None if size < 0 else self._take(size).decode()
 
     def data(self) -> bytes:
-        """Read bytes."""
+        """Read bytes, after their length."""
         return self._take(max(self.number("i"), 0))
 
     def _take(self, size: int) -> bytes:
         taken = self._data[self._position : self._position + size]
         if len(taken) < size:
-            raise struct.error(f"{size} bytes were announced and {len(taken)} are there")
+            raise struct.error(f"the length is {size} bytes, and only {len(taken)} are there")
         self._position += size
         return taken

@@ -1,6 +1,6 @@
-"""Lower bound of a long poll's latency: a server that only forwards between two sockets.
+"""Measure a lower bound of a long poll's latency, with a server that only forwards between two sockets.
 
-It runs on our brokers' event loop, in its own process: `python -m lab.broker.relay` prints its port and
+The server runs on our brokers' event loop, in its own process: `python -m lab.broker.relay` prints its port and
 serves until stdin ends.
 """
 
@@ -23,7 +23,7 @@ _TIMEOUT = 30.0  # seconds
 
 
 def relay_latency(records: int, pause: float) -> Latency:
-    """Measure from sending 100 bytes to receiving them on the other connection; `pause` seconds apart."""
+    """Measure the time from sending 100 bytes to receiving them on the other connection, every `pause` seconds."""
     with _relay() as (port, pid), ExitStack() as connections:
         sender, receiver = (
             connections.enter_context(socket.create_connection(("127.0.0.1", port), timeout=_TIMEOUT)) for _ in range(2)
@@ -58,7 +58,7 @@ def relay_latency(records: int, pause: float) -> Latency:
 
 @contextmanager
 def _relay() -> Iterator[tuple[int, int]]:
-    """Yield the relay's port and process id."""
+    """Start the relay in a process of its own; yield its port and process id."""
     command = [sys.executable, "-m", "lab.broker.relay"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -70,7 +70,7 @@ def _relay() -> Iterator[tuple[int, int]]:
 
 
 class _Relay(asyncio.Protocol):
-    """Forward each connection's data to all others."""
+    """Protocol of the relay, which forwards each connection's data to all other connections."""
 
     def __init__(self, transports: list[asyncio.Transport]) -> None:
         self._transports = transports

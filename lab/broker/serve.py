@@ -3,7 +3,7 @@
     python -m lab.broker.serve abeyant
     python -m lab.broker.serve mock        librdkafka's own mock cluster
 
-It prints one line of JSON: `bootstrap`, and seconds since its first line ran.
+It prints one line of JSON: `bootstrap`, and times in seconds since the program's first line ran.
 """
 
 from __future__ import annotations

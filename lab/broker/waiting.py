@@ -1,4 +1,4 @@
-"""CPU of idle brokers, and of 10,000 waiting fetches."""
+"""Measure the CPU of idle brokers, and of brokers with 10,000 waiting fetches."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Waiting(NamedTuple):
     """Cost of many waiting fetches."""
 
     core: float
-    """CPU in percent of a core while nothing arrives."""
+    """The brokers' CPU while nothing arrives, in percent of a core."""
     woken: int
-    """Fetches that one record completed."""
+    """The number of fetches that one record completed."""
     expected: int
-    """Fetches that wait on its partition."""
+    """The number of fetches that waited on the record's partition."""
 
     def rows(self) -> list[tuple[str, float]]:
         """Return the figures as (row, value) pairs of the table."""
@@ -49,7 +49,7 @@ def idle(peer: Serving, seconds: float) -> float:
 
 
 def measure(peer: Serving, fetches: int, seconds: float) -> Waiting:
-    """Start `fetches` on 100 partitions, a connection each; measure CPU for `seconds`; then send one record."""
+    """Start `fetches` fetches on 100 partitions, each on a connection; measure CPU for `seconds`; send one record."""
     topic = make_topic(peer, partitions=PARTITIONS)
     metadata = AdminClient({"bootstrap.servers": peer.bootstrap}).list_topics(topic, timeout=10)
     time.sleep(2)  # until every leader knows that it leads

@@ -1,8 +1,8 @@
-"""Insert and delete against what is pending: whether the cost grows, and how.
+"""Measure whether the cost of insert and delete grows with the number of pending timers, and how.
 
-Deadlines come in three orders, for a heap knows them apart: at random; each the latest so far, as where all time-outs
-are alike; each the earliest so far, its worst. Called from Python, as users call it; what the call alone costs is
-measured too, by removing what has ended already.
+Deadlines come in three orders, as the cost in a heap depends on the order: at random; each the latest so far, as with
+one time-out for all; each the earliest so far, the heap's worst case. Designs are called from Python, as users call
+them. The cost of the call alone is also measured, by removing a timer that has ended already.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _SHAPES: dict[str, dict[str, int]] = {"hashed-wheel": {"tick": 100, "size": 512}
 
 
 def grid(quick: bool) -> list[tuple[str, Parameters]]:
-    """Every design at 1 k, 10 k, ... 10 M pending."""
+    """Return the grid: every design at 1 k, 10 k, ... 10 M pending timers."""
     sizes = [1_000, 10_000, 100_000] + ([] if quick else [1_000_000, 10_000_000])
     return [(design, {"pending": n}) for design in DESIGNS for n in sizes if n <= _MOST.get(design, n)]
 
 
 def measure(design: str, parameters: Parameters) -> list[Measure]:
-    """Nanoseconds an operation, each the median of some batches."""
+    """Measure the ns of each operation, as medians of some batches."""
     pending = int(parameters["pending"])
     queue = DESIGNS[design].make(**_SHAPES.get(design, {}))
     chance = random.Random(pending)
@@ -71,7 +71,7 @@ def measure(design: str, parameters: Parameters) -> list[Measure]:
 
 
 def _insert_delete(queue: TimerQueue, deadlines: Callable[[], list[int]], chance: random.Random) -> tuple[float, float]:
-    """Nanoseconds an insert and a delete, with the queue as it was before and after."""
+    """Return the ns of an insert and of a delete. Leaves the queue as it was before."""
     inserts: list[float] = []
     deletes: list[float] = []
     add, remove = queue.add, queue.remove
@@ -89,7 +89,7 @@ def _insert_delete(queue: TimerQueue, deadlines: Callable[[], list[int]], chance
 
 
 def _batches(values: list[int], until: float, work: Callable[[list[int]], list[Any]]) -> tuple[list[Any], float]:
-    """What `work` makes of `values`, some at a time, and nanoseconds each; it stops when patience is over."""
+    """Do `work` on `values`, 50 at a time, until the time `until`. Return all results, and the ns per value."""
     done: list[Any] = []
     spent = 0
     for first in range(0, len(values), 50):
@@ -104,7 +104,7 @@ def _batches(values: list[int], until: float, work: Callable[[list[int]], list[A
 
 
 def _expire(queue: TimerQueue) -> float:
-    """Nanoseconds a task that comes due, of all there are, for who cascades does it early."""
+    """Return the ns per task that comes due. Runs all tasks, as a wheel's cascades are done long before deadlines."""
     expired = 0
     now = _SPAN // 2
     step = max(1, _SPAN * _BATCH // len(queue))
@@ -117,7 +117,7 @@ def _expire(queue: TimerQueue) -> float:
 
 
 def _call(queue: TimerQueue) -> float:
-    """Nanoseconds of a call that finds nothing to do."""
+    """Return the ns of a call from Python that finds nothing to do."""
     remove = queue.remove
     ended = queue.add(_SPAN, None)
     remove(ended)
@@ -127,7 +127,7 @@ def _call(queue: TimerQueue) -> float:
 
 
 def _turn_after_stops(queue: TimerQueue, handles: list[int]) -> float:
-    """Milliseconds of the first turn after six in ten were stopped: when who deletes lazily has to sweep."""
+    """Return the ms of the first turn after six in ten timers were stopped. Lazy deletion has to sweep in it."""
     for handle in handles[::2] + handles[1::10]:
         queue.remove(handle)
     began = time.perf_counter_ns()
@@ -139,10 +139,10 @@ _FLAT: Final = 1.5  # a cost that grows by less over the whole range counts as c
 
 
 def _growth(run: Run, design: str, metric: str, *, calls: bool = True) -> float:
-    """How many times as much it costs with the most pending as with the least, the call from Python apart.
+    """Return the cost with the most pending timers, divided by the cost with the least.
 
-    The call is the same whatever is called: the least that any cell measured, for each is one measure on a machine
-    that is now and then slower.
+    With `calls`, the cost of the call from Python is deducted from both. The call costs the same in all designs. So it
+    is the least that any cell measured, as the machine is slower now and then.
     """
     rows = run.of(design).sort_values("pending").dropna(subset=[metric])
     call = float(run.cells["the call alone"].min()) if calls else 0.0
@@ -237,7 +237,7 @@ CLAIMS: Final[list[Claim]] = [
 
 
 def figure(run: Run) -> Figure:
-    """Insert, delete and expire against what is pending, on logarithmic axes."""
+    """Plot the costs of insert, delete and expiry against the number pending, on logarithmic axes."""
     panels = [
         Panel("insert, deadlines at random, ns", "pending", "insert random", "ns", NANOSECONDS),
         Panel("insert, each the earliest so far, ns", "pending", "insert earliest", "ns", NANOSECONDS),

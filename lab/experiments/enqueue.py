@@ -1,9 +1,9 @@
-"""The published benchmark: how many requests a second can be enqueued, and at what cost.
+"""Run the published benchmark of purgatories: how many requests per second can be enqueued, and at what cost.
 
-Source: Apache Kafka `TestPurgatoryPerformance`, and "Apache Kafka, Purgatory, and Hierarchical Timing Wheels"
-(Matsuda, 2015), whose figures it made. Requests arrive at a target rate, each waits on three keys and on a time-out of
-200 ms, and a second thread completes those whose latency is shorter. Past saturation arrivals cannot keep up with
-their own plan, and the achieved rate stays behind the target.
+Source: Apache Kafka `TestPurgatoryPerformance`, which made the figures of "Apache Kafka, Purgatory, and Hierarchical
+Timing Wheels" (Matsuda, 2015). Requests arrive at a target rate. Each waits on three keys, with a time-out of 200 ms. A
+second thread completes the requests whose latency is shorter. Past saturation, requests cannot be submitted at their
+planned times, and the achieved rate stays behind the target rate.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ _WARM_SECONDS = 2.0  # the JVM's compiler needs a while before it is measured
 
 
 def grid(quick: bool) -> list[tuple[str, Parameters]]:
-    """Target rates from 10 k/s past saturation, few and many time-outs; up to 1 M requests, 6 s or (past it) 12 s."""
+    """Return the grid: target rates from 10 k/s to past saturation, few and many time-outs.
+
+    A cell has up to 1 M requests, planned over 6 s; past saturation it is stopped after 12 s.
+    """
     rates = (25_000, 100_000, 500_000) if quick else RATES
     loads = ("low",) if quick else tuple(LOADS)
     seconds = 2 if quick else 6
@@ -70,19 +73,19 @@ def grid(quick: bool) -> list[tuple[str, Parameters]]:
 
 
 def measure(design: str, parameters: Parameters) -> list[Measure]:
-    """One run, in this process (or, of the genuine Kafka, in a JVM)."""
+    """Measure one run of the benchmark, in this process (genuine Kafka: in a JVM)."""
     if design == "kafka-jvm":
         return _measure_on_jvm(parameters)
     return _measure(design, parameters)
 
 
 class Request(DelayedOperation):
-    """Completes when its latency is over, as the published benchmark's does."""
+    """A request of the benchmark: an operation that completes when its latency is over."""
 
     __slots__ = ("completes_at", "data", "started")
 
     late: ClassVar[list[int]] = []
-    """How late those that expired did, in nanoseconds."""
+    """By how many ns each expired request was late."""
 
     def __init__(self, now: int, latency: int, size: int) -> None:
         DelayedOperation.__init__(self, TIMEOUT_MS / 1000)
@@ -91,16 +94,16 @@ class Request(DelayedOperation):
         self.data = bytearray(size)
 
     def try_complete(self) -> bool:
-        """As `DelayedOperation.try_complete`."""
+        """Complete if the latency is over (see `DelayedOperation.try_complete`)."""
         return monotonic_ns() >= self.completes_at and self.force_complete()
 
     def on_expiration(self) -> None:
-        """Note how late it was."""
+        """Record how late this request expired."""
         self.late.append(monotonic_ns() - self.started - TIMEOUT_MS * _MS)
 
 
 class Completer(threading.Thread):
-    """Completes requests when their latency is over, and looks now and then how many wait."""
+    """Thread that completes requests when their latency is over, and samples how many wait."""
 
     def __init__(self, room: Room) -> None:
         super().__init__(name="completer", daemon=True)
@@ -111,12 +114,12 @@ class Completer(threading.Thread):
         self.watched = self.pending = 0
 
     def add(self, request: Request) -> None:
-        """Complete it when its time has come."""
+        """Complete the request when its latency is over."""
         with self._lock:
             self._queue.add(request.completes_at, request)
 
     def run(self) -> None:
-        """Complete what is due, every millisecond."""
+        """Complete the requests that are due, every millisecond."""
         purgatory = self._room.purgatory
         while not self._ends:
             with self._lock:
@@ -128,13 +131,13 @@ class Completer(threading.Thread):
             time.sleep(0.001)
 
     def stop(self) -> None:
-        """End, and wait for it."""
+        """Stop the thread, and wait until it has ended."""
         self._ends = True
         self.join()
 
 
 class Collections:
-    """Times the garbage collector's runs."""
+    """Recorder of the ns that the garbage collector's runs take: their total and the longest."""
 
     def __init__(self) -> None:
         self.total = self.longest = 0
@@ -199,7 +202,7 @@ def _measure(design: str, parameters: Parameters) -> list[Measure]:
 
 
 def _measure_on_jvm(parameters: Parameters) -> list[Measure]:
-    """Measure one run in a JVM of its own. Raises AbeyantError with the first thing it said if it fails."""
+    """Measure one run in a JVM of its own. Raise AbeyantError with the first line of its output if it fails."""
     load = LOADS[str(parameters["load"])]
     numbers = [
         parameters["requests"], parameters["rate"], load.p50, load.p75, parameters["size"],
@@ -212,14 +215,14 @@ def _measure_on_jvm(parameters: Parameters) -> list[Measure]:
     rows = [line.split("\t") for line in ran.stdout.splitlines()]
     if ran.returncode or not rows:
         said = (ran.stderr or ran.stdout).strip().splitlines()
-        raise AbeyantError(f"the JVM ended with status {ran.returncode}: {said[0] if said else 'it said nothing'}")
+        raise AbeyantError(f"the JVM ended with status {ran.returncode}: {said[0] if said else 'no output'}")
     return [Measure(metric, float(value), unit) for metric, value, unit in rows]
 
 
 def _enqueue(
     plan: tuple[array[int], array[int]], room: Room, completer: Completer, size: int, began: int, seconds: int
 ) -> int:
-    """Submit request after request at its time; give up after some seconds. Returns how many were submitted."""
+    """Submit each request at its planned time; give up after `seconds`. Return how many were submitted."""
     submit, complete = room.purgatory.try_complete_else_watch, completer.add
     patience = TIMEOUT_MS * _MS
     gives_up = began + seconds * 1_000_000_000
@@ -240,7 +243,7 @@ def _enqueue(
 
 
 def _drain(room: Room, submitted: int) -> int:
-    """Wait until all have ended; not for ever."""
+    """Wait until all submitted requests have ended, at most 30 s; return the time (ns)."""
     until = time.monotonic() + 30
     while room.ended()[0] < submitted and time.monotonic() < until:
         time.sleep(0.002)
@@ -256,7 +259,7 @@ def _kilo(rate: float) -> str:
 
 
 def _peaks(run: Run, metric: str) -> dict[str, float]:
-    """Each design's best rate, with few time-outs."""
+    """Return each design's highest value of a rate (`metric`), with few time-outs."""
     rows = run.of(load="low").dropna(subset=[metric])
     return {str(design): float(rate) for design, rate in rows.groupby("design")[metric].max().items()}
 
@@ -275,7 +278,7 @@ def _saturation(run: Run) -> Finding:
 
 
 def _kept_up(run: Run, design: str, load: str) -> float:
-    """The highest target rate of which a design ended 95 %; 0 for none."""
+    """Return the highest target rate of which a design sustained 95 %; 0 if there is none."""
     rows = run.of(design, load=load)
     kept = rows[rows["sustained rate"] >= 0.95 * rows["rate"]]["rate"]
     return float(kept.max()) if len(kept) else 0.0
@@ -352,7 +355,7 @@ _LOAD_WORDS: Final = {"low": "few time-outs", "high": "many time-outs"}
 
 
 def figure(run: Run) -> Figure:
-    """The rate sustained, CPU, the longest pause and what is watched, against the target rate."""
+    """Plot the sustained rate, CPU, the longest pause and the entries on watch lists against the target rate."""
     panels = [
         Panel("enqueued and ended, requests/s", "rate", "sustained rate", "requests/s", RATE),
         Panel("CPU a request, µs", "rate", "CPU a request", "µs", LOG),

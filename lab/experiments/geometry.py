@@ -1,6 +1,6 @@
-"""The wheel's geometry: tick and wheel size against cascades, bucket-queue operations, wake-ups, memory, lateness.
+"""Measure how a wheel's tick and size affect cascades, bucket-queue operations, wake-ups, memory and lateness.
 
-The engine's columnar replay, on synthetic traces and on real ones. On a virtual clock.
+Uses the engine's columnar replay, on synthetic traces and on traces of real logs, on a virtual clock.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _SLOT = 36  # bytes of a slot: links, generation, deadline, item and payload
 
 
 def grid(quick: bool) -> list[tuple[str, Parameters]]:
-    """Every tick with every wheel size, on every synthetic trace."""
+    """Return the grid: every tick with every wheel size, on every synthetic trace."""
     names = ["low"] if quick else list(SYNTHETIC)
     return on_traces(names, quick)
 
 
 def on_traces(names: list[str], quick: bool = False) -> list[tuple[str, Parameters]]:
-    """The grid over these traces."""
+    """Return the grid over these traces: every tick with every wheel size."""
     return [
         ("wheel", {"trace": name, "tick_us": tick, "wheel_size": size})
         for name in names
@@ -42,7 +42,7 @@ def on_traces(names: list[str], quick: bool = False) -> list[tuple[str, Paramete
 
 
 def measure(design: str, parameters: Parameters) -> list[Measure]:
-    """One replay."""
+    """Measure one replay of a trace."""
     starts, timeouts, ends = trace(str(parameters["trace"]))
     size = int(parameters["wheel_size"])
     stats = replay(starts, timeouts, ends, tick=int(parameters["tick_us"]), wheel_size=size).stats
@@ -105,7 +105,10 @@ CLAIMS: Final[list[Claim]] = [
 
 
 def figure(run: Run) -> str:
-    """Cascades a task and bucket-queue operations a task, as heat maps of tick and wheel size, a row a trace; HTML."""
+    """Return, in HTML, heat maps of cascades and of bucket-queue operations per task by tick and wheel size.
+
+    There is a row for each trace.
+    """
     traces = sorted(run.choices("trace"), key=lambda trace: (Path(trace).suffix != "", trace))
     metrics = [("cascades", "cascades a task"), ("bucket-queue operations", "bucket-queue operations a task")]
     maps = []

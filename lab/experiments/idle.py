@@ -1,4 +1,4 @@
-"""Idle connections: each packet restarts its connection's time-out. Four designs compared.
+"""Compare four designs that detect idle connections, where each packet restarts its connection's time-out.
 
 The clock is virtual and the work is timed: the cost of a packet, and of finding idle connections.
 """
@@ -29,7 +29,7 @@ _STEP: Final = 10
 
 
 class Watch(Protocol):
-    """Detects connections that sent nothing for 30 seconds."""
+    """Detector of connections that sent nothing for 30 seconds."""
 
     def seen(self, connection: int, now: int) -> None:
         """Restart the time-out of a connection that sent a packet."""
@@ -39,7 +39,7 @@ class Watch(Protocol):
 
 
 class ScanAll:
-    """Record each connection's last packet; scan all connections once a second."""
+    """Detector that records each connection's last packet, and scans all connections once a second."""
 
     def __init__(self) -> None:
         self._last: dict[int, int] = {}
@@ -62,7 +62,10 @@ class ScanAll:
 
 
 class RingOfSets:
-    """A ring of sets, one per second of the time-out and one more; a packet moves its connection to the current set."""
+    """Detector with a ring of sets, one per second of the time-out and one more.
+
+    A packet moves its connection to the current set.
+    """
 
     def __init__(self) -> None:
         self._sets: list[set[int]] = [set() for _ in range(_TIMEOUT // _SECOND + 1)]
@@ -80,7 +83,10 @@ class RingOfSets:
             self._where[connection] = self._hand
 
     def turn(self, now: int) -> list[int]:
-        """Return the set that comes up: it had no packet for a whole round. O(idle connections), once a second."""
+        """Return the set that becomes current: its connections had no packet for a whole round of the ring.
+
+        O(idle connections), once a second.
+        """
         if now < self._next:
             return []
         self._next += _SECOND
@@ -93,7 +99,7 @@ class RingOfSets:
 
 
 class AddAgain:
-    """A task on the wheel per connection; a packet removes it and adds a new one."""
+    """Detector with a task on the wheel per connection; a packet removes the task and adds a new task."""
 
     def __init__(self) -> None:
         self._wheel = TimingWheel(1, 64)
@@ -107,7 +113,7 @@ class AddAgain:
         self._tasks[connection] = self._wheel.add(now + _TIMEOUT, connection)
 
     def turn(self, now: int) -> list[int]:
-        """O(those silent)."""
+        """O(idle connections)."""
         silent: list[int] = self._wheel.advance(now)  # type: ignore[assignment]
         for connection in silent:
             del self._tasks[connection]
@@ -115,7 +121,10 @@ class AddAgain:
 
 
 class Refresh(AddAgain):
-    """A task on the wheel per connection; a packet refreshes it: one store, refiled when its bucket comes up."""
+    """Detector with a task on the wheel per connection; a packet refreshes the task.
+
+    A refresh stores the new deadline; the task moves to its new bucket only when the old bucket is due.
+    """
 
     def seen(self, connection: int, now: int) -> None:
         """O(1)."""

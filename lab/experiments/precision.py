@@ -1,4 +1,7 @@
-"""How late is each design, over delays from a millisecond to days? On a virtual clock, woken exactly when it asks."""
+"""Measure how late each design is, over delays from a millisecond to days.
+
+The clock is virtual, and the driver wakes exactly when the design asks it to.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ SHAPES: dict[str, dict[str, int]] = {
 
 
 def grid(quick: bool) -> list[tuple[str, Parameters]]:
-    """Every design over delays as far as it reaches, up to ten days; and just past each level of the kernel's."""
+    """Return the grid: every design over delays as far as it reaches, up to ten days.
+
+    Some delays are just past each level of the kernel's wheel.
+    """
     steps = range(0, 9 * _POINTS + 1, 4 if quick else 1)
     delays = sorted({round(_MS * 10 ** (step / _POINTS)) for step in steps} | {63 * _MS * 8**n for n in range(8)})
     return [
@@ -46,7 +52,7 @@ def grid(quick: bool) -> list[tuple[str, Parameters]]:
 
 
 def measure(design: str, parameters: Parameters) -> list[Measure]:
-    """Start tasks at odd moments with the same delay; how late they come out, at most and on the average."""
+    """Start tasks with the same delay at odd moments; measure how late they come out, at most and on average."""
     delay = int(parameters["delay_us"])
     chance = random.Random(delay)
     now = 1_000_000_007
@@ -120,7 +126,7 @@ CLAIMS: Final[list[Claim]] = [
 
 
 def figure(run: Run) -> Figure:
-    """How late at most, and as a share of the delay, against the delay."""
+    """Plot the greatest lateness, in ms and as a share of the delay, against the delay."""
     shares = [10.0**power for power in range(-8, 3, 2)]
     panels = [
         Panel(

@@ -1,7 +1,7 @@
-"""What forgetting late costs: memory and work against the purge interval, with slow keys that never fire.
+"""Measure the cost of delayed purging: memory and work against the purge interval.
 
-Each operation waits on one key that fires, some milliseconds later, and on others that never do, as a broker's
-operation waits on idle partitions beside a busy one. On a virtual clock.
+Each operation waits on one key that fires some milliseconds later, and on further keys that never fire, as a broker's
+operation waits on idle partitions besides a busy one. The clock is virtual.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SLOW_KEYS = 1_000
 
 
 def grid(quick: bool) -> list[tuple[str, Parameters]]:
-    """1 to 100 keys an operation, purge intervals from 100 to 100,000; ours has none."""
+    """Return the grid: 1 to 100 keys per operation, purge intervals from 100 to 100,000; our design has no interval."""
     keys = [1, 10] if quick else [1, 3, 10, 30, 100]
     intervals = [100, 1_000, 10_000] if quick else [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000]
     operations = 5_000 if quick else 20_000
@@ -55,7 +55,7 @@ def grid(quick: bool) -> list[tuple[str, Parameters]]:
 
 
 class Request(DelayedOperation):
-    """Completes when its key has fired."""
+    """An operation that completes when its key has fired."""
 
     def __init__(self) -> None:
         super().__init__(_TIMEOUT)
@@ -63,12 +63,12 @@ class Request(DelayedOperation):
         self.fired = False
 
     def try_complete(self) -> bool:
-        """As `DelayedOperation.try_complete`."""
+        """Complete if the key has fired (see `DelayedOperation.try_complete`)."""
         return self.fired and self.force_complete()
 
 
 def measure(design: str, parameters: Parameters) -> list[Measure]:
-    """Once for the time, once more for the memory, which slows things down."""
+    """Measure CPU in one run and memory in another, as tracing memory slows the program down."""
     operations = int(parameters["operations"])
     cpu, watched, delayed, work = _play(design, parameters)
     gc.collect()
@@ -163,11 +163,11 @@ CLAIMS: Final[list[Claim]] = [
 
 
 _NEAR: Final = 0.08
-"""Of a panel's height: what a line of small text needs."""
+"""The share of a panel's height that a line of small text needs."""
 
 
 def _labels(run: Run, column: str, near: float) -> list[tuple[str, float]]:
-    """Return the numbers of keys beside the ends of Kafka's lines, and where: one text for ends that are near."""
+    """Return labels for the ends of Kafka's lines: numbers of keys, and the height. Near ends share a label."""
     ends = []
     for keys in run.choices("keys"):
         last = run.of("kafka", keys=keys).sort_values("purge_interval").tail(1)
@@ -182,7 +182,7 @@ def _labels(run: Run, column: str, near: float) -> list[tuple[str, float]]:
 
 
 def figure(run: Run) -> Figure:
-    """Memory and CPU against the purge interval, a line for each number of keys."""
+    """Plot memory and CPU against the purge interval, with a line for each number of keys."""
     panels = [
         Panel("most memory, MiB", "purge_interval", "memory, most", "MiB", LOG),
         Panel("CPU an operation, µs", "purge_interval", "CPU an operation", "µs", LOG),

@@ -1,4 +1,4 @@
-"""Traces of operations for the wheel's geometry: made up, each from its own seed, or taken from a real request log."""
+"""Traces of operations for the experiment `geometry`: synthetic, each from a seed, or read from real request logs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COUNT = 300_000
 
 
 class Trace(NamedTuple):
-    """Columns of microseconds (NumPy int64): starts, time-outs, and when the condition came true."""
+    """The operations of a trace, in columns of µs (NumPy int64): start, time-out, and when the condition came true."""
 
     starts: Any
     timeouts: Any
@@ -22,7 +22,7 @@ class Trace(NamedTuple):
 
 
 def trace(name: str) -> Trace:
-    """The trace of a name: one of `SYNTHETIC`, or the path of a Parquet file that `from_log` has written."""
+    """Return the trace of a name: a name in `SYNTHETIC`, or the path of a Parquet file that `from_log` has written."""
     make = SYNTHETIC.get(name)
     return make() if make is not None else _read(Path(name))
 
@@ -37,7 +37,7 @@ def _requests(load: str, seed: int) -> Trace:
 
 
 def _long_polls() -> Trace:
-    """Half a second each, and most of them expire: a consumer that is ahead of its producers."""
+    """Return a trace of long polls of 0.5 s, most of which expire, as of a consumer that is ahead of its producers."""
     from numpy import full
     from numpy.random import default_rng
 
@@ -47,7 +47,7 @@ def _long_polls() -> Trace:
 
 
 def _all_sorts() -> Trace:
-    """Time-outs from a millisecond to a day, as many in each decade, and all of them expire."""
+    """Return a trace of time-outs from a millisecond to a day, equally many per decade, all of which expire."""
     from numpy import full
     from numpy.random import default_rng
 
@@ -73,7 +73,7 @@ def _read(path: Path) -> Trace:
 
 
 def from_log(logs: list[str], folder: Path, spark: Any) -> list[str]:
-    """Read Kafka request logs through the pipeline; write a trace for each broker, return their paths."""
+    """Read Kafka request logs with the pipeline; write a trace for each broker, and return the traces' paths."""
     from pyspark.sql import functions as f
 
     from abeyant.pipeline import read_kafka_request_log

@@ -1,4 +1,4 @@
-"""Requests as the published benchmark makes them: Poisson arrivals, log-normal latencies set by two percentiles.
+"""Make requests as the published benchmark does: Poisson arrivals, log-normal latencies set by two percentiles.
 
 Source: Apache Kafka `TestPurgatoryPerformance`; the percentiles are those of "Apache Kafka, Purgatory, and
 Hierarchical Timing Wheels" (Matsuda, 2015).
@@ -21,21 +21,21 @@ class Load(NamedTuple):
 
 
 LOADS: Final = {"low": Load(20, 60), "high": Load(200, 400)}
-"""Few time-outs, and many: of a time-out of 200 ms they are some 8 % and 50 %."""
+"""Loads with few and with many time-outs: some 8 % and 50 % of requests take longer than the time-out of 200 ms."""
 
 
 def arrivals(count: int, rate: float, random: Any) -> Any:
-    """When `count` requests arrive at `rate` a second: nanoseconds from the beginning (NumPy int64, ascending)."""
+    """Return when `count` requests arrive, at `rate` per second: ns from the beginning (NumPy int64, ascending)."""
     return (random.exponential(1e9 / rate, count)).cumsum().astype("int64")
 
 
 def latencies(count: int, load: Load, random: Any) -> Any:
-    """How long each takes to complete, in nanoseconds (NumPy int64)."""
+    """Return the latency of each of `count` requests, in ns (NumPy int64)."""
     sigma = math.log(load.p75 / load.p50) / _QUARTILE
     return (random.lognormal(math.log(load.p50 * 1e6), sigma, count)).astype("int64")
 
 
 def timed_out_share(load: Load) -> float:
-    """The share of requests that take longer than the time-out."""
+    """Return the share of requests that take longer than the time-out."""
     sigma = math.log(load.p75 / load.p50) / _QUARTILE
     return 0.5 * math.erfc(math.log(TIMEOUT_MS / load.p50) / sigma / math.sqrt(2))

@@ -1,4 +1,4 @@
-"""Genuine Kafka and the JDK's timer: compiled with Maven once, then a fresh JVM for every run."""
+"""Run genuine Kafka and the JDK's timer: the programs are compiled with Maven once; every run has a fresh JVM."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _BUILT = _SOURCES.parents[1] / "build" / "jvm"
 
 
 class NoJvmError(AbeyantError):
-    """There is no Maven or no JDK here, or Maven could not build."""
+    """Raised if this machine has no Maven or no JDK, or if Maven's build failed."""
 
 
 def why_no_jvm() -> str | None:
-    """Return why nothing can be measured on a JVM on this machine; None where it can."""
+    """Return why nothing can be measured on a JVM on this machine; None if it can."""
     try:
         _class_path()
     except NoJvmError as error:
@@ -35,7 +35,7 @@ def command(main_class: str, heap: str, *arguments: object) -> list[str]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Kafka and of Java; none where there is no Java."""
+    """Return the versions of Kafka and of Java; {} without Java."""
     if shutil.which("java") is None:
         return {}
     kafka = re.search(r"<kafka\.version>(.*?)<", (_SOURCES / "pom.xml").read_text(encoding="utf-8"))
@@ -46,7 +46,7 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def _class_path() -> str:
-    """Compile the programs unless that is done; return the class path."""
+    """Compile the programs unless they are compiled already; return the class path."""
     for tool in ("mvn", "javac", "java"):
         if shutil.which(tool) is None:
             raise NoJvmError(f"there is no {tool}: the JVM's rivals need a JDK 17 or newer and Maven")

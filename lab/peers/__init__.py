@@ -1,4 +1,4 @@
-"""The timers that are measured, each behind one small interface and called as its own users call it."""
+"""The timers that are measured: all have one small interface (`Rival`), and are called as their own users call them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def load(name: str) -> type[Rival]:
 
 
 def why_missing(name: str) -> str | None:
-    """Return why a rival cannot be measured on this machine; None where it can."""
+    """Return why a rival cannot be measured on this machine; None if it can."""
     if name in JVM:
         return jvm.why_no_jvm()
     try:

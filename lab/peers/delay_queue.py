@@ -1,4 +1,4 @@
-"""The usual hand-written delay queue: a heap, and cancelled entries marked."""
+"""The delay queue that is usually written by hand: a heap in which cancelled entries are marked."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lab.peers.rival import Handle, Rival, noop
 
 
 class DelayQueue:
-    """A heap of [deadline, number, callback, args]: plain lists, which `heapq` compares in C.
+    """A delay queue: a heap of [deadline, number, callback, args], plain lists that `heapq` compares in C.
 
-    Cancelling marks an entry. Marked entries are dropped when they come up, and all at once when they are more than
-    half of the heap, as in asyncio.
+    Cancelling marks an entry. A marked entry is dropped when it is due. All marked entries are dropped when they are
+    more than half of the heap, as in asyncio.
     """
 
     def __init__(self) -> None:
@@ -36,11 +36,11 @@ class DelayQueue:
             self._marked += 1
 
     def next_deadline(self) -> float | None:
-        """Return the first entry's deadline, cancelled or not."""
+        """Return the first entry's deadline, even if it is cancelled; None if the queue is empty."""
         return self.heap[0][0] if self.heap else None
 
     def run_due(self) -> None:
-        """Drop the cancelled entries if they are the majority; run what is due."""
+        """Drop the cancelled entries if they are the majority; then run the callbacks that are due."""
         if self._marked > 100 and 2 * self._marked > len(self.heap):
             self.heap = [entry for entry in self.heap if entry[2] is not None]
             heapq.heapify(self.heap)
@@ -57,7 +57,7 @@ class DelayQueue:
 
 
 class DelayQueueRival(Rival):
-    """The queue on its caller's thread, without a lock."""
+    """The rival that measures `DelayQueue`, on its caller's thread, without a lock."""
 
     forgets = False
 
@@ -91,5 +91,5 @@ class DelayQueueRival(Rival):
             next_deadline()
 
     def turn(self) -> None:
-        """Run what is due."""
+        """Run the callbacks that are due."""
         self.queue.run_due()

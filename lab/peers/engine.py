@@ -1,4 +1,4 @@
-"""Our engine alone: the wheel with a clock and a loop, as its drivers have."""
+"""Our engine alone: the wheel with a clock and a loop, as in its drivers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ clock = time.monotonic_ns
 
 
 class EngineRival(Rival):
-    """`abeyant.engine.TimingWheel`. No lock and no handle object: a handle is an integer."""
+    """The rival that measures `abeyant.engine.TimingWheel`. It has no lock and no handle object, only integers."""
 
     forgets = False
 
@@ -58,7 +58,7 @@ class EngineRival(Rival):
             next_expiration()
 
     def units(self, seconds: list[float]) -> list[int]:
-        """Nanoseconds."""
+        """Return the delays in nanoseconds."""
         return [round(delay * 1e9) for delay in seconds]
 
     def start(self, seconds: float, callback: Callable[..., object], *args: Any) -> None:
@@ -67,6 +67,6 @@ class EngineRival(Rival):
         self.wheel.add(clock() + round(seconds * 1e9), item)
 
     def turn(self) -> None:
-        """Run what is due, up to the budget."""
+        """Run the callbacks that are due, up to the budget."""
         for callback in self.wheel.advance(clock(), BUDGET):
             callback()  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""The event loops: `loop.call_later`, inside the running loop."""
+"""The rivals that are event loops: `loop.call_later`, measured inside the running loop."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AsyncioRival(Rival):
         return asyncio.SelectorEventLoop()
 
     def run(self, program: Steps[T]) -> T:
-        """As `Rival.run`, in a coroutine."""
+        """Run a row's program, as `Rival.run` does, but in a coroutine of the loop."""
         return self.loop.run_until_complete(self._run(program))
 
     async def _run(self, program: Steps[T]) -> T:
@@ -47,7 +47,7 @@ class AsyncioRival(Rival):
                     await asyncio.sleep(0.01)
 
     def idle_connections(self, count: int, timeout: float) -> Callable[[list[int]], None]:
-        """Start a time-out on `count` connections. Return a function that restarts those of the given connections."""
+        """Start a time-out on each of `count` connections. Return a function that restarts some of them."""
         call = self.call
         handles = [call(timeout, noop) for _ in range(count)]
 

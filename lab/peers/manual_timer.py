@@ -7,7 +7,10 @@ from lab.peers.our_timer import OurTimerRival
 
 
 class ManualTimerRival(OurTimerRival):
-    """`abeyant.ManualTimer`, with the tick of the system timer. It runs inside its caller's `advance`."""
+    """The rival that measures `abeyant.ManualTimer`, with the tick of `SystemTimer`.
+
+    Its callbacks run inside the caller's `advance`.
+    """
 
     stalls = False
     real_clock = False
@@ -18,7 +21,7 @@ class ManualTimerRival(OurTimerRival):
         self._owed = 0.0
 
     def pass_time(self, seconds: float) -> None:
-        """Let the time pass at the next turn."""
+        """Record the time that is to pass at the next turn."""
         self._owed += seconds
 
     def turn(self) -> None:

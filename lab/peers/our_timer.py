@@ -9,14 +9,14 @@ from lab.peers.rival import Handle, Rival
 
 
 class OurTimerRival(Rival):
-    """Any `abeyant.Timer`."""
+    """Base class of the rivals that measure an `abeyant.Timer`."""
 
     def __init__(self, timer: Timer) -> None:
         self.timer = timer
         self.call = timer.call_later
 
     def refresh_all(self, handles: list[Handle], order: Sequence[int], delay: float) -> None:
-        """As `Rival.refresh_all`: a task knows its delay."""
+        """Restart these timers' delay with `refresh`, which needs no delay: a task knows its own."""
         for index in order:
             handles[index].refresh()
 

@@ -1,4 +1,4 @@
-"""The interface to a timer under measurement."""
+"""The interface through which a timer is measured."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def noop() -> None:
 
 
 class Rival:
-    """A timer, its loops and its driver.
+    """A timer under measurement, with the loops that are timed and its driver.
 
-    The loops call the rival's own functions directly, as its users do. These defaults fit rivals whose start is one
-    call and whose handles have a `cancel`; the others override them with loops of the same shape. Delays are in the
-    rival's own unit, converted by `units` before the clock runs.
+    The loops call the timer's own functions directly, as its users do. These defaults fit timers that start with one
+    call and whose handles have a `cancel`. Other rivals override the loops with loops of the same shape. Delays are in
+    the timer's own unit; `units` converts them before the clock runs.
     """
 
     largest: ClassVar[int] = 1_000_000  # the most pending timers it is measured with
@@ -61,14 +61,14 @@ class Rival:
             handle.cancel()
 
     def refresh_all(self, handles: list[Handle], order: Sequence[int], delay: Any) -> None:
-        """Restart these timers' delay: stop and start anew, unless a rival has something better."""
+        """Restart the delay of these timers. By default, stop them and start new ones."""
         call = self.call
         for index in order:
             handles[index].cancel()
             handles[index] = call(delay, noop)
 
     def ask_next(self, times: Sequence[int]) -> None:
-        """Query the next expiration once per item. Raise NotImplementedError if the rival cannot tell."""
+        """Ask for the next expiration once per item of `times`. Raise NotImplementedError if the timer cannot tell."""
         raise NotImplementedError
 
     # -- around them
@@ -82,13 +82,13 @@ class Rival:
         self.call(self.units([seconds])[0], callback, *args)
 
     def hold(self) -> None:
-        """Keep due timers from running until `release`. A rival driven by its caller simply gets no turn."""
+        """Keep due timers from running until `release`. A timer that its caller drives simply gets no turn."""
 
     def release(self) -> None:
         """Let held timers run."""
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass without giving the driver a turn."""
+        """Let `seconds` pass without giving the driver a turn."""
         time.sleep(seconds)
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class Rival:
     # -- the driver
 
     def turn(self) -> None:
-        """Let the driver run what is due on this thread. A rival with its own thread needs no turn."""
+        """Let the driver run due callbacks on this thread. A timer with a thread of its own needs no turn."""
 
     def wait(self) -> None:
         """Take a turn while the caller has nothing else to do."""

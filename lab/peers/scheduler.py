@@ -11,7 +11,7 @@ from lab.peers.rival import Handle, Rival, noop
 
 
 class SchedRival(Rival):
-    """`sched.scheduler`, polled. Its `cancel` searches and rebuilds the heap, so the sizes are small."""
+    """The rival that measures `sched.scheduler`, polled. Its `cancel` rebuilds the heap, so the sizes are small."""
 
     largest = 1_000
     forgets = False
@@ -50,7 +50,7 @@ class SchedRival(Rival):
             handles[index] = enter(delay, 1, noop)
 
     def ask_next(self, times: Sequence[int]) -> None:
-        """As `Rival.ask_next`: a non-blocking `run` returns it."""
+        """Ask for the next expiration with a non-blocking `run`, which returns it."""
         run = self.scheduler.run
         for _ in times:
             run(False)
@@ -60,5 +60,5 @@ class SchedRival(Rival):
         self.scheduler.enter(seconds, 1, callback, args)
 
     def turn(self) -> None:
-        """Run what is due."""
+        """Run the callbacks that are due."""
         self.scheduler.run(False)

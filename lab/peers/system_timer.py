@@ -1,4 +1,4 @@
-"""Our timer with a thread."""
+"""The rivals that measure our timer with a thread, `abeyant.SystemTimer`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SystemTimerRival(OurTimerRival):
 
 
 class MeasuredTimerRival(SystemTimerRival):
-    """The same, which measures lateness and callback time of one callback in sixteen."""
+    """`SystemTimer` while it measures the lateness and the callback time of one callback in sixteen."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class MeasuredTimerRival(SystemTimerRival):
 
 
 class AllMeasuredTimerRival(SystemTimerRival):
-    """The same, which measures every callback."""
+    """`SystemTimer` while it measures the lateness and the time of every callback."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The standard library's `threading.Timer`: a thread each."""
+"""The standard library's `threading.Timer`, which has a thread per timer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lab.peers.rival import Rival
 
 
 class ThreadEachRival(Rival):
-    """`threading.Timer`. A thread for every pending timer, so the sizes are small."""
+    """The rival that measures `threading.Timer`. Every pending timer has a thread, so the sizes are small."""
 
     largest = 1_000
     holds = False

@@ -1,4 +1,4 @@
-"""The purgatories by name: designs behind one port, on the machine's clock or on a virtual one."""
+"""The designs of purgatories by name: all have one interface, and run on the machine's clock or on a virtual clock."""
 
 from __future__ import annotations
 
@@ -19,40 +19,43 @@ __all__ = ["DESIGNS", "PURGE_INTERVAL", "Design", "Room", "WaitingRoom"]
 
 
 class WaitingRoom(Protocol):
-    """The purgatories' port: what an experiment does with one. Operations are `abeyant.DelayedOperation`s."""
+    """The interface of all purgatories, as experiments call it. Operations are `abeyant.DelayedOperation`s."""
 
     def try_complete_else_watch(self, operation: Any, keys: Iterable[Hashable]) -> bool:
-        """Try to complete `operation`, else let it wait; whether it is completed."""
+        """Try to complete `operation`; else let it wait on `keys`. Return whether it is completed."""
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Try what waits on `key`; how many this completed."""
+        """Try all operations that wait on `key`; return how many this completed."""
 
     @property
     def watched(self) -> int:
-        """Entries on watch lists, of ended operations too."""
+        """The number of entries on watch lists, including entries of ended operations."""
 
     @property
     def delayed(self) -> int:
-        """Operations in the timer, of ended ones too."""
+        """The number of operations in the timer, including ended operations."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """A purgatory that runs."""
+    """A running purgatory, and functions to drive it and to read its counts."""
 
     purgatory: WaitingRoom
     advance_to: Callable[[int], object]
-    """Move the virtual clock (nanoseconds); does nothing on the machine's."""
+    """Advance the virtual clock to a time (ns); does nothing on the machine's clock."""
     work: Callable[[], tuple[int, int]]
-    """Purges made so far, and entries that they looked at."""
+    """Return the number of purges so far, and of the entries that they looked at."""
     ended: Callable[[], tuple[int, int]]
-    """Operations that have ended so far, and how many of them expired."""
+    """Return how many operations have ended so far, and how many of them expired."""
     close: Callable[[], object]
 
 
 @dataclass(frozen=True)
 class Design:
-    """A purgatory to be made. Both take the purge interval, which ours has no use for."""
+    """A design of a purgatory. `virtual` and `real` make one on a virtual or the machine's clock.
+
+    Both take the purge interval, which our design ignores.
+    """
 
     title: str
     source: str

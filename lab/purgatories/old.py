@@ -1,11 +1,11 @@
-"""The old purgatory, Kafka's before 0.9: a delay queue of requests, and a reaper that scans for what has ended.
+"""Kafka's old purgatory, from before 0.9: a delay queue of requests, and a reaper that scans for ended requests.
 
-Source: Apache Kafka 0.8 `kafka.server.RequestPurgatory`, as told in "Apache Kafka, Purgatory, and Hierarchical
-Timing Wheels" (Matsuda, 2015). A completed request stays in the delay queue and on its watch lists until it is come
-across. After every request that it expires, and every 200 ms, the reaper looks whether lists or queue hold as many as
-the purge interval, pending and completed together; if so it scans them, whole.
+Source: Apache Kafka 0.8 `kafka.server.RequestPurgatory`, as described in "Apache Kafka, Purgatory, and Hierarchical
+Timing Wheels" (Matsuda, 2015). A completed request stays in the delay queue and on its watch lists until a check or a
+scan finds it. After every request that it expires, and every 200 ms, the reaper checks whether the lists or the queue
+hold as many requests as the purge interval, pending and completed together; if so, it scans all of them.
 
-(Kafka's took each ended request out of the queue by another search, O(n) a request; ours sweeps once.)
+(Kafka removed each ended request from the queue by another search, O(n) per request; this code sweeps once.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PENDING = PENDING  # a C constant when compiled
 
 
 class OldPurgatory(Reaped):
-    """See `Reaped`."""
+    """Kafka's purgatory before 0.9, on a delay queue. The methods are those of `Reaped`."""
 
     __slots__ = ("_queue",)
 
@@ -30,7 +30,7 @@ class OldPurgatory(Reaped):
         self._queue = DelayQueue(clock())
 
     def next_expiration(self) -> int | None:
-        """The earliest deadline in the queue, of an ended request or not; in nanoseconds."""
+        """Return the earliest deadline in the queue (ns), even if its request has ended; None if the queue is empty."""
         self._enter()
         try:
             return self._queue.next_expiration()
@@ -38,7 +38,7 @@ class OldPurgatory(Reaped):
             self._leave()
 
     def turn(self, now: int) -> int:
-        """Expire the first request that is due and has not ended; then scan what has grown to the purge interval."""
+        """Expire the first due request that is pending; then scan lists and queue that reach the purge interval."""
         expired = 0
         while not expired:
             self._enter()
@@ -68,7 +68,7 @@ class OldPurgatory(Reaped):
         return len(self._queue)
 
     def _purge_queue(self) -> None:
-        """Take the ended out of the queue. O(n)."""
+        """Remove ended operations from the queue. O(n)."""
         gone: list[Any] = []  # let go of outside the lock
         self._purges += 1
         self._enter()

@@ -1,4 +1,4 @@
-"""Give a purgatory with a reaper its turns: a thread on the machine's clock."""
+"""Run a purgatory's reaper in a thread, on the machine's clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from abeyant.pipeline.purging.virtual import POLL
 
 
 class Reaper(threading.Thread):
-    """The reaper as a thread: sleeps until the next deadline, at most 200 ms, and is woken for an earlier one."""
+    """The reaper's thread: it sleeps until the next deadline, at most 200 ms; an earlier deadline wakes it."""
 
     def __init__(self, purgatory: Reaped) -> None:
         super().__init__(name="reaper", daemon=True)
@@ -19,7 +19,7 @@ class Reaper(threading.Thread):
         self._ends = False
 
     def run(self) -> None:
-        """Take turns until `stop`."""
+        """Call the purgatory's `turn` again and again until `stop` is called."""
         while not self._ends:
             self._alarm.clear()
             now = time.monotonic_ns()
@@ -36,7 +36,7 @@ class Reaper(threading.Thread):
             self._purgatory.sleeping(0, None)
 
     def stop(self) -> None:
-        """End, and wait for it."""
+        """Stop the thread, and wait until it has ended."""
         self._ends = True
         self._alarm.set()
         self.join()

@@ -18,9 +18,9 @@ __all__ = ["write_report"]
 
 
 def write_report(rows: pd.DataFrame, destination: Path) -> list[tuple[str, Claim, Finding]]:
-    """Write the report of these results (`Results.read`). Raise AbeyantError if there are none.
+    """Write the report of these results (`Results.read`). Raise AbeyantError if there are no results.
 
-    Return each claim's experiment, the claim and its finding.
+    Return a list of (experiment, claim, finding), one for each claim.
     """
     if rows.empty:
         raise AbeyantError("there are no results yet: run python -m lab run enqueue --quick")

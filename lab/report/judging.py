@@ -1,4 +1,4 @@
-"""Verdict of a run on a claim: by a stated figure, and by how far its times can be trusted."""
+"""Judge a claim by a run: by the claim's rule, and by how far the run's times can be trusted."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from lab.run import Run
 
 
 def judge(claim: Claim, run: Run) -> Finding:
-    """Return the finding; "not decided" if the run lacks the claim's cells.
+    """Return the run's finding on the claim; it is "not decided" if the run lacks the claim's cells.
 
-    Times of a quick run or a busy machine can support a claim but not refute it: then it is "inconclusive".
+    Times of a quick run or a busy machine can support a claim but not refute it. Instead, they are "inconclusive".
     """
     try:
         finding = claim.judge(run)

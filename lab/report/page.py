@@ -1,4 +1,4 @@
-"""The report page: per experiment its claims and verdicts, its figure, how to read it, and how to repeat it."""
+"""Make the report's page: for each experiment its claims and verdicts, its figure, how to read and how to repeat it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def chapters(rows: pd.DataFrame) -> list[Chapter]:
 
 
 def page(chapters: Sequence[Chapter]) -> str:
-    """Return the report as one HTML page that needs nothing else."""
+    """Return the report as one self-contained HTML page."""
     return document(
         kicker="Abeyant · the lab",
         title="The published comparisons, repeated",

@@ -1,4 +1,4 @@
-"""The rivals by name: each design behind the engine's port, with what it promises."""
+"""The rival designs of timer queues by name: all have the engine's interface, and promise a precision."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ __all__ = ["DESIGNS", "Design", "Precision", "TimerQueue"]
 
 
 class TimerQueue(Protocol):
-    """The engine's port: what a driver, and the lab, ask of a timer queue. Times are integers in the caller's unit."""
+    """The engine's interface: what drivers, and the lab, call on a timer queue. Times are integers in any unit."""
 
     def add(self, deadline: int, item: object, /) -> int:
-        """File `item`; return its handle."""
+        """Start a task that returns `item` at `deadline`; return its handle."""
 
     def remove(self, handle: int, /) -> object | None:
-        """Take a pending task out and return its item; None when it has ended."""
+        """Remove a pending task and return its item; return None if the task has ended."""
 
     def next_expiration(self) -> int | None:
-        """When `advance` next has work; None when nothing is pending."""
+        """Return the time at which `advance` next has work; None if nothing is pending."""
 
     def advance(self, now: int, budget: int | None = None, /) -> list[Any]:
-        """Move to `now` and return the items due, at most `budget`."""
+        """Advance to `now` and return the items that are due, at most `budget`."""
 
     def __len__(self) -> int:
-        """How many tasks are pending."""
+        """Return how many tasks are pending."""
 
     def _check(self) -> None:
         """Assert every invariant."""
@@ -46,17 +46,17 @@ class TimerQueue(Protocol):
 
 @dataclass(frozen=True)
 class Design:
-    """A timer queue to be made, and what it promises; both take the design's own parameters."""
+    """A design of a timer queue: `make` makes one, `precision` returns its promise; both take its parameters."""
 
     title: str
     source: str
     start: str
-    """What starting a task costs, by the design's own account."""
+    """The cost of starting a task, as the design's source states it."""
     stop: str
     make: Callable[..., TimerQueue]
     precision: Callable[..., Precision]
     ticks: bool = True
-    """Whether it takes a `tick`."""
+    """Whether `make` takes a `tick`."""
 
 
 def _wheel_precision(tick: int = 1, wheel_size: int = 64) -> Precision:

@@ -1,8 +1,8 @@
 """The delay queue of tasks: a binary heap without random delete.
 
-Source: `java.util.concurrent.DelayQueue`, which keeps a `PriorityQueue`; it drove Kafka's purgatory before 0.9. To
-stop a task it has to be searched for: O(n). (Java's searches by `equals`, one object after another; ours compares
-integers in an array, which is the same design at its best.)
+Source: `java.util.concurrent.DelayQueue`, which keeps a `PriorityQueue`; it drove Kafka's purgatory before 0.9. To stop
+a task, the heap has to be searched for it: O(n). (Java's queue searches by `equals`, one object after another; this one
+compares integers in an array, which is the same design at its best.)
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from lab.rivals.rival import Rival
 
 
 def precision() -> Precision:
-    """Exact: a heap knows no ticks."""
+    """Return the promise of a heap: tasks are exact, since a heap has no ticks."""
     return Precision(lambda delay: 0, apart=1, words="exact")
 
 
 class DelayQueue(Rival):
-    """Start O(log n), stop O(n), expire O(log n)."""
+    """A timer queue on a binary heap without random delete. Start O(log n), stop O(n), expire O(log n)."""
 
     __slots__ = ("_heap",)
 

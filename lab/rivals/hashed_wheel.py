@@ -1,11 +1,11 @@
-"""The hashed wheel with rounds: one wheel of many buckets; what is further ahead than it is long waits for rounds.
+"""The hashed wheel with rounds: one wheel of many buckets; tasks beyond its length wait for a number of rounds.
 
-Sources: Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 6; Netty's
-`HashedWheelTimer` (512 buckets of 100 ms unless told otherwise). As in Netty, what falls due in a tick comes out
-when that tick is over: a whole tick late where the deadline is the tick's beginning. Every tick visits one bucket
-and counts down the rounds of all that is in it, whether anything is due or not.
+Sources: Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 6; Netty's `HashedWheelTimer`
+(by default 512 buckets of 100 ms). As in Netty, a task that is due within a tick is returned when that tick is over: a
+whole tick late if the deadline is the tick's beginning. Every tick visits one bucket and counts down the rounds of all
+tasks in it, whether any is due or not.
 
-(Netty files new tasks from a queue at the next tick, for the sake of its threads; here they are filed at once.)
+(Netty files new tasks from a queue at the next tick, because of its threads; here they are filed at once.)
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _MOST_BUCKETS = 1 << 24
 
 
 def precision(tick: int = 100, size: int = 512) -> Precision:
-    """Up to a whole tick late."""
+    """Return the promise of a hashed wheel: tasks are up to a whole tick late."""
     return Precision(lambda delay: tick, apart=tick, words="up to a whole tick", polls=True)
 
 
 class HashedWheel(Rival):
-    """Start and stop O(1); a tick O(its bucket), which is O(n / size)."""
+    """A timer queue on a hashed wheel. Start and stop O(1); a tick O(tasks in its bucket), which is O(n / size)."""
 
     __slots__ = ("_base", "_clock", "_size", "_tick")
 
     def __init__(self, tick: int = 100, size: int = 512, start: int = 0) -> None:
-        """`tick` in units; `size` buckets."""
+        """Take the `tick` in units, the number of buckets `size`, and the time `start` in units."""
         super().__init__(start)
         if not 2 <= size <= _MOST_BUCKETS or tick < 1:
             raise ValueError(f"tick must be positive and size from 2 to {_MOST_BUCKETS:,}, not {tick} and {size}")

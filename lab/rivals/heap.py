@@ -1,7 +1,7 @@
-"""A binary heap of deadlines with a handle each, in two integer arrays.
+"""A binary heap of deadlines, each with a handle, in two integer arrays.
 
-Source: Williams, "Algorithm 232: Heapsort" (1964); heapify by Floyd, "Algorithm 245: Treesort 3" (1964). Holes move
-instead of entries being swapped. No object is made per entry. Ties come out in any order.
+Source: Williams, "Algorithm 232: Heapsort" (1964); heapify by Floyd, "Algorithm 245: Treesort 3" (1964). A hole moves
+through the heap, so that no entries are swapped. No object is made per entry. Equal deadlines come out in any order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FIRST_ROOM = 64
 
 
 class Heap:
-    """Handles by deadline, the earliest first."""
+    """A binary heap of handles by deadline, with the earliest first."""
 
     __slots__ = ("deadline", "handle", "size")
 
@@ -25,14 +25,14 @@ class Heap:
         self.handle = array("q", bytes(8 * _FIRST_ROOM))
 
     def push(self, deadline: int, handle: int) -> None:
-        """Enter a handle. O(log n) at worst: that is where the new deadline is the earliest."""
+        """Add a handle. O(log n) at worst, if the new deadline is the earliest."""
         if self.size == len(self.deadline):
             self._grow()
         self.size += 1
         self._rise(self.size - 1, deadline, handle)
 
     def delete(self, position: int) -> None:
-        """Take out the entry at `position`; 0 is the earliest. O(log n)."""
+        """Remove the entry at `position`; 0 is the earliest. O(log n)."""
         self.size -= 1
         last = self.size
         if position == last:
@@ -45,14 +45,14 @@ class Heap:
             self._sink(position, deadline, handle)
 
     def search(self, handle: int) -> int:
-        """The position of a handle, -1 if it is not here. O(n): a heap is no index."""
+        """Return the position of a handle, or -1 if the heap does not have it. O(n): a heap is no index."""
         for position in range(self.size):
             if self.handle[position] == handle:
                 return position
         return -1
 
     def heapify(self) -> None:
-        """Bring entries that stand in any order into the heap's. O(n)."""
+        """Reorder entries that are in any order into a heap. O(n)."""
         for position in range((self.size >> 1) - 1, -1, -1):
             self._sink(position, self.deadline[position], self.handle[position])
 
@@ -92,7 +92,7 @@ class Heap:
             resume_collection(paused)
 
     def entries(self) -> list[tuple[int, int]]:
-        """Every (deadline, handle), in the order of the heap; asserts that it is one. O(n)."""
+        """Return every (deadline, handle) in the arrays' order; assert that they form a heap. O(n)."""
         for child in range(1, self.size):
             assert self.deadline[(child - 1) >> 1] <= self.deadline[child], f"entry {child} precedes its parent"
         return [(self.deadline[i], self.handle[i]) for i in range(self.size)]

@@ -1,7 +1,7 @@
-"""The heap whose tasks know their place in it: stopping is O(log n).
+"""The heap in which each task knows its position, so that stopping is O(log n).
 
 Source: `java.util.concurrent.ScheduledThreadPoolExecutor.DelayedWorkQueue` (`heapIndex`); libuv's timers do the same
-with pointers. It is the heap that "insert and delete are O(log n)" is said of.
+with pointers. This is the heap that authors mean by "insert and delete are O(log n)".
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _FIRST_ROOM = 64
 
 
 def precision() -> Precision:
-    """Exact: a heap knows no ticks."""
+    """Return the promise of a heap: tasks are exact, since a heap has no ticks."""
     return Precision(lambda delay: 0, apart=1, words="exact")
 
 
 class IndexedHeap(Rival):
-    """Start, stop and expire O(log n)."""
+    """A timer queue on a heap in which tasks know their positions. Start, stop and expire O(log n)."""
 
     __slots__ = ("_deadline", "_place", "_size", "_slot")
 
@@ -92,7 +92,7 @@ class IndexedHeap(Rival):
         self._place[slot] = place
 
     def _make_room(self, slot: int) -> None:
-        """Slots are given out from the lowest, so what has room for this one has room for the heap."""
+        """Grow the arrays until they have room for `slot`. Slots are taken from the lowest, so the heap fits, too."""
         if slot < len(self._place):
             return
         room = 2 * len(self._place)

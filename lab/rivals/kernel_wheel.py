@@ -1,15 +1,16 @@
 """The wheel that does not cascade: levels of 64 buckets, each eight times as coarse as the one below.
 
-Source: Linux `kernel/time/timer.c` since 4.8 (Gleixner, "timers: Switch to a non-cascading wheel", 2016). A task goes
-to the level that its delay calls for, is rounded up there to that level's granularity, and comes out with its
-bucket: later than asked for by up to an eighth of its delay, in return for never being moved. A bit for each bucket
-says whether it has tasks, so the next one is found without looking at empty ones.
+Source: Linux `kernel/time/timer.c` since 4.8 (Gleixner, "timers: Switch to a non-cascading wheel", 2016). The delay
+decides the level of a task. The deadline is rounded up to the level's granularity, and the task comes due with its
+bucket. So it is late by up to an eighth of its delay, but is never moved. A bit for each bucket says whether it has
+tasks, so the next bucket is found without visiting empty ones.
 
     level 0: delays up to 62 ticks, at 1 tick        level 2: up to 4,031 ticks, at 64
     level 1: up to 503 ticks, at 8                   level n: up to 63 * 8**n - 1 ticks, at 8**n
 
-The kernel rounds up *past* a deadline even where it is a bucket's very beginning, for a tick may be half over when a
-task is added; so does this. It cuts what is beyond the last level short, and runs it early; this refuses it instead.
+The kernel rounds *past* a deadline even if the deadline is the beginning of a bucket, as a tick may be half over when a
+task is added; this code does the same. The kernel cuts delays beyond the last level short, so that the task runs early;
+this code raises OverflowError instead.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _FOREVER = (1 << 63) - 1
 
 
 def precision(tick: int = 1, levels: int = LEVELS) -> Precision:
-    """Late by up to the granularity of the level that the delay calls for."""
+    """Return the promise of the kernel's wheel: tasks are late by up to the granularity of their delay's level."""
 
     def at_most(delay: int) -> int:
         granularity = tick
@@ -42,12 +43,12 @@ def precision(tick: int = 1, levels: int = LEVELS) -> Precision:
 
 
 class KernelWheel(Rival):
-    """Start, stop and expire O(1); what comes next O(levels)."""
+    """A timer queue on the kernel's wheel. Start, stop and expire O(1); `next_expiration` O(levels)."""
 
     __slots__ = ("_base", "_clock", "_levels", "_occupied", "_reach", "_tick")
 
     def __init__(self, tick: int = 1, levels: int = LEVELS, start: int = 0) -> None:
-        """`tick` in units; `levels` from 1 to 16."""
+        """Take the `tick` in units, the number of `levels` from 1 to 16, and the time `start` in units."""
         super().__init__(start)
         if not 1 <= levels <= _DEEPEST or tick < 1:
             raise ValueError(f"tick must be positive and levels from 1 to {_DEEPEST}, not {tick} and {levels}")
@@ -94,7 +95,7 @@ class KernelWheel(Rival):
         self._clock = target
 
     def _next_ticks(self) -> int:
-        """When the next bucket with a task comes up, in ticks."""
+        """Return when the next bucket with a task is due, in ticks."""
         first = _FOREVER
         for level in range(self._levels):
             occupied = self._occupied[level]
@@ -106,7 +107,7 @@ class KernelWheel(Rival):
         return first
 
     def _empty(self, ticks: int) -> None:
-        """Move what is in the buckets that come up at `ticks` to those due; the coarsest first, as the kernel does."""
+        """Move the tasks of the buckets that are due at `ticks` to `_due`, the coarsest first, as the kernel does."""
         slab = self._slab
         for level in range(self._levels - 1, -1, -1):
             if (ticks >> (_SHIFT * level)) << (_SHIFT * level) != ticks:
@@ -125,7 +126,7 @@ class KernelWheel(Rival):
         return one << bucket
 
     def _first_from(self, occupied: int, bucket: int) -> int:
-        """How far it is from `bucket`, round the wheel, to the first whose bit is set; one is."""
+        """Return how far it is from `bucket`, round the wheel, to the first bucket whose bit is set. One is set."""
         turned = ((occupied >> bucket) | (occupied << ((_BUCKETS - bucket) & (_BUCKETS - 1)))) & _ALL_BITS
         distance = 0
         width = 32

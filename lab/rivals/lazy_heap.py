@@ -1,8 +1,8 @@
-"""The heap with lazy deletion: stopping marks, and compaction sweeps the marked out when they are most of it.
+"""The heap with lazy deletion: a stop only marks the task; a compaction removes marked tasks when most are marked.
 
-Source: CPython's `asyncio.base_events`: a cancelled handle stays in the heap until it comes up; when more than 100
-are cancelled and more than half of all, the next turn of the loop builds the heap anew. So a stop is O(1), and now and
-then a turn is O(n). Here the mark is the engine's handle itself, which goes stale when its task ends.
+Source: CPython's `asyncio.base_events`: a cancelled handle stays in the heap until it is due. When more than 100
+handles are cancelled, and more than half of all, the next turn of the loop rebuilds the heap. So a stop is O(1), and
+now and then a turn is O(n). Here the mark is the engine's handle itself, which becomes stale when its task ends.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ _FEW = 100  # asyncio: _MIN_SCHEDULED_TIMER_HANDLES; its _MIN_CANCELLED_TIMER_HA
 
 
 def precision() -> Precision:
-    """Exact: a heap knows no ticks."""
+    """Return the promise of a heap: tasks are exact, since a heap has no ticks."""
     return Precision(lambda delay: 0, apart=1, words="exact")
 
 
 class LazyHeap(Rival):
-    """Start O(log n), stop O(1), expire O(log n); a turn is O(n) after many stops."""
+    """A timer queue on a heap with lazy deletion.
+
+    Start O(log n), stop O(1), expire O(log n); a turn is O(n) after many stops.
+    """
 
     __slots__ = ("_heap", "_stale")
 
@@ -51,7 +54,7 @@ class LazyHeap(Rival):
             self._drop_stale()
 
     def _drop_stale(self) -> None:
-        """Let go of the stopped ones that have come to the front."""
+        """Remove stopped tasks that have come to the front of the heap."""
         while self._heap.size and self._slab.find(self._heap.handle[0]) < 0:
             self._heap.delete(0)
             self._stale -= 1

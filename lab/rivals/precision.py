@@ -1,4 +1,4 @@
-"""What a design promises about time, so that each can be held to its own word."""
+"""The promise of a design on lateness and order; tests check each design against its own promise."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from abeyant.engine import MAX_TIME
 class Precision:
     """A design's promise, for a driver that calls `advance` at every `next_expiration`. Times are in units.
 
-    No design here may be early. A deadline that is past when it is added counts as one at that moment.
+    No design here may be early. A deadline that is past when its task is added counts as a deadline at that moment.
     """
 
     at_most: Callable[[int], int]
-    """How late a task may come out at most, given how far ahead its deadline was when it was added."""
+    """Return the maximum lateness of a task, given the delay with which it was added."""
     apart: int | None
-    """Of two tasks due, the one with the earlier deadline comes first if these are so far apart; None: in any order."""
+    """Deadlines this far apart come out in order if both are due; None: due tasks come out in any order."""
     words: str
-    """The same in a few words, for a reader."""
+    """The promise in a few words, for a reader."""
     reach: int = MAX_TIME
-    """The longest delay that it takes; beyond it `add` raises OverflowError."""
+    """The longest delay that the design takes; `add` raises OverflowError for a longer one."""
     polls: bool = False
-    """Whether it has to look at every tick while anything is pending, as it does not know what comes next."""
+    """Whether the driver has to wake at every tick while tasks are pending, as the design cannot tell which is next."""

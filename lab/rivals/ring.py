@@ -1,8 +1,8 @@
-"""The simple ring, for time-outs that are bounded, or all alike: a bucket a tick, and a hand that goes round.
+"""The simple ring, for time-outs that are bounded or all alike: a bucket per tick, and a hand that goes round.
 
-Source: Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 4; the ring of sets that idle
-connections are often kept in. It takes no deadline further ahead than the ring is long, and it does not know which
-bucket is the next with a task: it looks at every tick.
+Source: Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 4; idle connections are often
+kept in such a ring, of sets. The ring takes no deadline further ahead than its length. It does not know which bucket is
+the next with a task, so it looks at every tick.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ _MOST_BUCKETS = 1 << 24
 
 
 def precision(tick: int = 1, size: int = 4096) -> Precision:
-    """As a wheel's, but for its reach."""
+    """Return the promise of a ring: tasks are late by less than a tick, as on a wheel, but delays are limited."""
     return Precision(lambda delay: tick - 1, apart=tick, words="less than a tick", reach=(size - 1) * tick, polls=True)
 
 
 class Ring(Rival):
-    """Start, stop and expire O(1); O(1) a tick."""
+    """A timer queue on a simple ring. Start, stop and expire O(1); each tick O(1)."""
 
     __slots__ = ("_base", "_clock", "_size", "_tick")
 
     def __init__(self, tick: int = 1, size: int = 4096, start: int = 0) -> None:
-        """`size` is the number of buckets: deadlines reach `(size - 1) * tick` ahead."""
+        """Take `tick` and `start` in units, and the number of buckets: deadlines reach `(size - 1) * tick` ahead."""
         super().__init__(start)
         if not 2 <= size <= _MOST_BUCKETS or tick < 1:
             raise ValueError(f"tick must be positive and size from 2 to {_MOST_BUCKETS:,}, not {tick} and {size}")
@@ -58,7 +58,7 @@ class Ring(Rival):
         self._clock = target
 
     def _ticks(self, deadline: int) -> int:
-        """A deadline in ticks, rounded up."""
+        """Return a deadline in ticks, rounded up."""
         ticks = deadline // self._tick
         return ticks if ticks * self._tick == deadline else ticks + 1
 

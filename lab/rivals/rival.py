@@ -1,12 +1,12 @@
-"""What the rivals have in common: the engine's port, over the engine's own slots.
+"""Base class of the rivals: the engine's interface, over the engine's own slots.
 
-The port is that of `TimingWheel`: `add`, `remove`, `next_expiration`, `advance`, `len`. Each rival keeps its tasks in
-the engine's slots, hands out the engine's handles and is compiled as the engine is, so that one design is compared
-with another and not C with Python, nor integers with objects.
+The interface is that of `TimingWheel`: `add`, `remove`, `next_expiration`, `advance`, `len`. Each rival keeps its tasks
+in the engine's slots, returns the engine's handles, and is compiled like the engine. So comparisons are between
+designs, not between C and Python, or between integers and objects.
 
-A rival files a task (`_file`), says when it next has work (`_upcoming`), lets go of one (`_forget`) and moves what
-comes due to the list `_due` (`_collect`). Time is an argument, in integer units; the owner serialises all calls.
-`budget` bounds how many tasks one `advance` hands out; what else came due stays due.
+A subclass files a task (`_file`), says when it next has work (`_upcoming`), drops a stopped task (`_forget`), and moves
+tasks that come due to the list `_due` (`_collect`). Time is an argument, in integer units; the owner serialises all
+calls. `budget` bounds how many tasks one `advance` returns; all other due tasks stay due.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _FOREVER = (1 << 63) - 1
 
 
 class Rival:
-    """A design of a timer queue. To be subclassed."""
+    """Base class of a timer queue; each design is a subclass."""
 
     __slots__ = ("_due", "_now", "_pending", "_slab")
 
     def __init__(self, start: int = 0) -> None:
-        """Raise ValueError for a start that is negative or beyond 2**62."""
+        """Begin at the time `start`, in units. Raise ValueError if it is negative or beyond 2**62."""
         if not 0 <= start <= MAX_TIME:
             raise ValueError(f"start must be from 0 to 2**62 units, not {start}")
         self._now = start  # where the last `advance` got to, in units
@@ -33,7 +33,10 @@ class Rival:
         self._pending = 0
 
     def add(self, deadline: int, item: object) -> int:
-        """File `item` to come due at `deadline` (units); return its handle. OverflowError beyond the design's reach."""
+        """Start a task that returns `item` at `deadline` (units); return its handle.
+
+        Raises OverflowError for a deadline beyond the design's reach.
+        """
         if deadline > _MAX_TIME or deadline < -_MAX_TIME:
             raise OverflowError(f"deadline {deadline} is beyond 2**62 units")
         self._admit(deadline | 0)  # `|` refuses a float, which C would refuse or cut
@@ -43,7 +46,7 @@ class Rival:
         return self._slab.handle(slot)
 
     def remove(self, handle: int) -> object | None:
-        """Take a pending task out and return its item, or None when it has already ended."""
+        """Remove a pending task and return its item; return None if the task has already ended."""
         slot = self._slab.find(handle)
         if slot < 0:
             return None
@@ -52,13 +55,13 @@ class Rival:
         return self._slab.release(slot)
 
     def next_expiration(self) -> int | None:
-        """When `advance` next has work; None when nothing is pending."""
+        """Return the time at which `advance` next has work; None if nothing is pending."""
         if self._pending == 0:
             return None
         return self._now if self._slab.first(self._due) != self._due else self._upcoming()
 
     def advance(self, now: int, budget: int | None = None) -> list[object]:
-        """Move to `now` and return the items due, at most `budget` of them; a `now` that is past counts as the present.
+        """Advance to `now` and return the items that are due, at most `budget`. A past `now` does not turn time back.
 
         Raises OverflowError for a `now` beyond 2**62 units.
         """
@@ -79,35 +82,35 @@ class Rival:
         return items
 
     def __len__(self) -> int:
-        """How many tasks are pending, exactly. O(1)."""
+        """Return how many tasks are pending, exactly. O(1)."""
         return self._pending
 
     # -- what a design is made of
 
     def _admit(self, deadline: int) -> None:
-        """Raise OverflowError for a deadline out of reach."""
+        """Raise OverflowError for a deadline beyond the design's reach."""
 
     def _file(self, slot: int, deadline: int) -> None:
-        """Put a new task where it belongs."""
+        """Put a new task, in `slot`, into the design's data structure, or into `_due` if it is due."""
         raise NotImplementedError
 
     def _forget(self, slot: int, handle: int) -> None:
-        """Let go of a pending task; its slot is taken off its list after this."""
+        """Remove a pending task from the design's data structure; the caller then unlinks its slot from lists."""
 
     def _upcoming(self) -> int:
-        """When there is work next; there are tasks, and none is due."""
+        """Return the time of the next work. Called only if there are tasks, and none is due."""
         raise NotImplementedError
 
     def _collect(self) -> None:
-        """Move what is due at `_now` to the list `_due`."""
+        """Move all tasks that are due at `_now` to the list `_due`."""
         raise NotImplementedError
 
     def _filed(self) -> list[int]:
-        """Every slot that is filed and not due, for `_check`; asserts the design's own invariants on the way."""
+        """Return the slots of all tasks that are not due, for `_check`. Assert the design's own invariants."""
         raise NotImplementedError
 
     def _check(self) -> None:
-        """Assert what must hold between two calls. O(n); for tests."""
+        """Assert the invariants that hold between two calls. O(n); for tests."""
         self._slab._check()
         filed = self._filed()
         known = filed + self._slab.members(self._due)

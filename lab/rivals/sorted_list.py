@@ -1,7 +1,7 @@
-"""The sorted list: a new task is walked to its place, from the rear; the first one is the next.
+"""The sorted list: a new task is inserted by a search from the rear; the first task is due next.
 
-Source: Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 2; the walk from the rear is
-their remark, and costs nothing where all time-outs are alike.
+Source: Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 2. They also remark that the
+search may start from the rear; with one time-out for all tasks it then costs nothing.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from lab.rivals.rival import Rival
 
 
 def precision() -> Precision:
-    """Exact."""
+    """Return the promise of a sorted list: tasks are exact."""
     return Precision(lambda delay: 0, apart=1, words="exact")
 
 
 class SortedList(Rival):
-    """Start O(n), stop and expire O(1)."""
+    """A timer queue on a sorted list. Start O(n), stop and expire O(1)."""
 
     __slots__ = ("_list",)
 

@@ -1,4 +1,4 @@
-"""The unsorted list: a new task is put anywhere, and every look at the clock looks at all of them.
+"""The unsorted list: a new task is put at the end, and every advance of the clock visits all tasks.
 
 Source: Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 1.
 """
@@ -12,12 +12,12 @@ _FOREVER = (1 << 63) - 1
 
 
 def precision() -> Precision:
-    """Exact, for it looks at all; what has come due at one look comes out in the order of adding."""
+    """Return the promise of an unsorted list: exact; what is due at one advance comes out in the order of adding."""
     return Precision(lambda delay: 0, apart=None, words="exact; in no order")
 
 
 class UnsortedList(Rival):
-    """Start and stop O(1); a look at the clock, and at what comes next, O(n)."""
+    """A timer queue on an unsorted list. Start and stop O(1); `advance` and `next_expiration` O(n)."""
 
     __slots__ = ("_list",)
 

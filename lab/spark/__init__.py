@@ -1,1 +1,1 @@
-"""`make bench-spark`: resolve whole tables beside hand-written Spark plans, DuckDB and Polars, in one run."""
+"""`make bench-spark`: measure `resolve` on whole tables beside hand-written Spark plans, DuckDB and Polars."""

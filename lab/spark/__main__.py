@@ -1,10 +1,11 @@
-"""Measure, check that all agree, print the table.
+"""Measure the methods of resolving whole tables, check that their outcomes agree, and print the table.
 
 python -m lab.spark                        5 M operations, 20 M events, 500 k keys; even and hot; 3 rounds
 python -m lab.spark --scale 0.1 --rounds 1 a tenth of it
 
-The first round warms Spark's JVM up, and is shown but not counted; of the others, medians. What runs on Spark runs in
-a session of ours, and then in a process of its own in one with Spark's defaults (1 GB, 200 partitions).
+The first round warms Spark's JVM up; it is printed but not counted. Figures are medians of all other rounds. Methods on
+Spark run in a session of ours, and once more, in a process of its own, in a session with Spark's defaults (1 GB, 200
+partitions).
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
 
 
 def main(given: list[str] | None = None) -> int:
-    """Do as the command line says; return 1 when methods disagree."""
+    """Run the command line; return the exit status: 1 if methods disagree."""
     given = sys.argv[1:] if given is None else given
     options = _arguments(given)
     os.environ.setdefault("POLARS_MAX_THREADS", "2")
@@ -113,7 +114,7 @@ def _measure(given: list[str], options: argparse.Namespace) -> int:
 
 
 def _session(options: argparse.Namespace) -> SparkSession:
-    """Start the first of the sessions asked for."""
+    """Start the first session that `--sessions` names: ours, or one with Spark's defaults."""
     if options.sessions[0] == "defaults":
         os.environ |= {"JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable}
         spark = SparkSession.builder.master(options.master).appName("abeyant bench-spark").getOrCreate()
@@ -128,7 +129,10 @@ def _session(options: argparse.Namespace) -> SparkSession:
 
 
 def _in_defaults(given: list[str], options: argparse.Namespace) -> dict[tuple[str, str], float]:
-    """Run what runs on Spark once more, in a process of its own; return the medians in seconds, by case and method."""
+    """Run the methods on Spark once more, in a process with Spark's defaults.
+
+    Return the medians in seconds, by case and method.
+    """
     methods = [name for name in options.methods if METHODS[name].on_spark]
     if not methods:
         return {}
@@ -145,7 +149,7 @@ def _remove(out: Path) -> None:
 
 
 def _digest(out: Path) -> tuple[int, ...]:
-    """Rows, completed, and sums over all rows: of the times, and of the times of those completed."""
+    """Return a digest of a result: the number of rows and of completed rows, and the sums of the times of both."""
     rows = completed = at_sum = completed_at_sum = 0
     for batch in ds.dataset(out, format="parquet").to_batches(columns=["at", "completed"]):
         since = pc.subtract(batch["at"], 1_767_225_600_000_000)

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on this machine, from PySpark's own jars: a master and workers, each a process."""
+"""Run a standalone Spark cluster on this machine, from PySpark's own jars: a master and workers, each a process."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ SETTINGS: Final = {
     "spark.executor.cores": "1",
     "spark.executor.memory": "1g",
 }
-"""What a session on such a cluster needs."""
+"""The Spark settings that a session on such a cluster needs."""
 
 _START_SECONDS: Final = 120.0
 
 
 def brief_java() -> str:
-    """Return the options of a JVM that lives for a minute or does little: one compiler, and classes made ready."""
+    """Return the options of a JVM that lives for a minute or does little: one compiler, and an archive of classes."""
     return " ".join([*BRIEF_JAVA, BRIEF_COLLECTOR, *archive_options(find_java(), _spark() / "jars", "", write=False)])
 
 
 class Cluster:
-    """One that runs: `master` is its URL."""
+    """A running cluster; `master` is its URL."""
 
     def __init__(self, master: str, workers: list[int]) -> None:
         self.master: Final = master
         self._workers: Final = workers
 
     def executors(self) -> list[int]:
-        """Return the processes of the executors that run now."""
+        """Return the process ids of the executors that run now."""
         return [
             pid
             for pid, parent in _parents().items()
@@ -52,7 +52,7 @@ class Cluster:
         ]
 
     def python_workers(self) -> list[int]:
-        """Return the processes of Python below the executors."""
+        """Return the process ids of the Python workers below the executors."""
         parents, found, look_at = _parents(), [], self.executors()
         while look_at:
             above = look_at.pop()
@@ -64,7 +64,7 @@ class Cluster:
 
 @contextmanager
 def cluster(folder: Path, *, workers: int = 2, cores: int = 1, memory: str = "1g") -> Iterator[Cluster]:
-    """Run a master and workers of so many cores each while the block runs; their files are below `folder`."""
+    """Run a master and `workers` workers of `cores` cores each during the block; their files are below `folder`."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,7 +1,7 @@
-"""The tables: random, the same at every run, made by Spark itself and kept as Parquet.
+"""Make the tables of the benchmark with Spark: random rows, the same at every run, kept as Parquet.
 
-Progress grows with time, about ten a row of its key, and goes back now and then; what operations require is around the
-progress at their start, so most keys complete some and expire some.
+Progress grows with time, by about ten per event of its key, and goes back now and then. Operations require about the
+progress that their key has at their start, so most keys complete some operations and expire some.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FILES = 8
 
 
 def make(spark: SparkSession, folder: Path, scale: float, *, hot: bool) -> Path:
-    """Write `operations` and `events` below `folder` unless they are there; return where."""
+    """Write `operations` and `events` below `folder` unless they are there; return their directory."""
     home = folder / f"{scale:g}-{'hot' if hot else 'even'}"
     keys, operations, events = (max(int(count * scale), 1) for count in (KEYS, OPERATIONS, EVENTS))
     for name, rows in (("operations", operations), ("events", events)):

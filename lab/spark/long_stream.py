@@ -3,10 +3,10 @@
 python -m lab.spark.long_stream                      200 million events and 20 million operations, half an hour
 python -m lab.spark.long_stream --events 20000000 --minutes 5
 
-An hour of events is written once, and stands there under many names (hard links): a file's number is the hour that its
-rows are of. So all files have one time, and are taken by name. All hours but the first look the same, so each of them
-must have as many outcomes of each kind as the second. A line a batch goes to FOLDER/memory.csv: what is resident, and
-of every tenth batch what the JVMs still reach after a full collection, if there is a JDK's jcmd.
+One hour of events is written once, and linked under many names (hard links); the number in a file's name is the hour of
+its rows. So all files have the same modification time, and the stream reads them by name. All hours but the first are
+alike, so each of them must have as many outcomes of each kind as the second. FOLDER/memory.csv gets a line per batch:
+resident memory and, for every tenth batch, what the JVMs still reach after a full collection, if there is a JDK's jcmd.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LIVE_EVERY = 10  # batches: a full collection takes a while
 
 
 def make(spark: SparkSession, folder: Path, events: int, hours: int, keys: int = KEYS) -> None:
-    """Write one hour of so many events, and of a tenth as many operations, and link it as often as needed."""
+    """Write one hour of `events` events, and of a tenth as many operations; link its files once for each hour."""
     for name, rows in (("operations", events // 10), ("events", events)):
         template = folder / f"hour-of-{name}"
         _hour(spark, name, rows, keys).coalesce(1).write.mode("overwrite").parquet(template.as_uri())
@@ -67,7 +67,7 @@ def _hour(spark: SparkSession, name: str, rows: int, keys: int) -> DataFrame:
 
 
 def streams(spark: SparkSession, folder: Path) -> tuple[DataFrame, DataFrame]:
-    """Return operations and events: an operation completes at its key's first event of its own hour after it."""
+    """Return streams of operations and events. An operation completes at its key's first event after its start."""
     hour = F.substring("_metadata.file_name", 1, 6).cast("long")
     at = F.timestamp_micros(F.col("since") + hour * _HOUR_US + _EPOCH_US)
 
@@ -100,14 +100,14 @@ def memory(spark: SparkSession, there: Cluster) -> list[int]:
 
 
 def live(spark: SparkSession, there: Cluster) -> list[int | None]:
-    """Return the bytes of `_LIVE`: None where nobody can tell."""
+    """Return the bytes of `_LIVE`; None for a heap that cannot be measured."""
     gateway: Any = spark.sparkContext._gateway
     executors = [live_heap(pid) for pid in there.executors()]
     return [live_heap(gateway.proc.pid), sum(filter(None, executors)) if all(executors) else None]
 
 
 def watch(query: StreamingQuery, spark: SparkSession, there: Cluster, file: Path, minutes: float) -> int:
-    """Write a line a batch until the query ends or the minutes have passed; return how many batches were done."""
+    """Write a line per batch until the query ends or the minutes have passed; return how many batches were done."""
     end, last, began = time.monotonic() + minutes * 60, -1, time.monotonic()
     with file.open("w", newline="") as out:
         lines = csv.writer(out)
@@ -133,7 +133,7 @@ def _done(query: StreamingQuery) -> int:
 
 
 def wrong_hours(out: Path, hours: int) -> list[int]:
-    """Return the hours, of those that are whole, that have other outcomes than the second one; and check O4."""
+    """Return the complete hours whose outcomes differ from the second hour's; check that none ended twice (O4)."""
     table = ds.dataset(out / "outcomes", format="parquet").to_table(["op_id", "outcome"])
     of_hour = pc.cast(pc.list_element(pc.split_pattern(table["op_id"], "-"), 0), "int64")
     if len(pc.unique(table["op_id"])) != len(table):
@@ -146,7 +146,7 @@ def wrong_hours(out: Path, hours: int) -> list[int]:
 
 
 def main(given: list[str] | None = None) -> int:
-    """Do as the command line says; return 1 when outcomes are wrong."""
+    """Run the command line; return the exit status: 1 if outcomes are wrong."""
     options = _arguments(given)
     folder: Path = options.folder.absolute()
     hours = options.events // options.hour

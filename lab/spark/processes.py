@@ -1,6 +1,6 @@
-"""What a piece of work costs this process and all below it: Spark's JVM, its Python workers, an engine in-process.
+"""Measure what a block of code costs this process and all its descendants: Spark's JVM, its Python workers.
 
-Processor time tells two methods apart on a machine that has other work to do as well; seconds on the wall do not.
+On a machine with other work, processor time tells two methods apart; seconds on the wall clock do not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Process(NamedTuple):
 
 
 class Cost:
-    """A context: afterwards `wall` and `cpu` are seconds, `memory` the most bytes that were resident at once."""
+    """Context manager that measures its block: `wall` and `cpu` in seconds, `memory` as the most resident bytes."""
 
     def __enter__(self) -> Self:
         self.memory, self._most = 0, 0.0
@@ -43,7 +43,7 @@ class Cost:
         self._watch.join()
 
     def so_far(self) -> float:
-        """Return the processor seconds so far, those of processes included whose parents ended before they did."""
+        """Return the processor seconds so far. They never fall, even if a process has ended since the last look."""
         self._most = max(self._most, _family_cpu())
         return self._most
 
@@ -56,12 +56,12 @@ class Cost:
 
 
 def _family_cpu() -> float:
-    """Return the processor seconds of this process and all below it, their ended children included."""
+    """Return the processor seconds of this process and its descendants, including their ended children."""
     return sum(process.cpu for process in _family().values())
 
 
 def _family() -> dict[int, _Process]:
-    """Return this process and its descendants."""
+    """Return this process and its descendants, by process id."""
     everyone = dict(_everyone())
     children: dict[int, list[int]] = {}
     for pid, process in everyone.items():
@@ -84,7 +84,7 @@ def _everyone() -> Iterator[tuple[int, _Process]]:
 
 
 def resident(pid: int) -> int:
-    """Return a process's share of the memory that is there, what is shared being divided."""
+    """Return a process's proportional set size in bytes: shared memory is divided among the processes that share it."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -95,7 +95,7 @@ def resident(pid: int) -> int:
 def live_heap(jvm: int) -> int | None:
     """Return the bytes of the objects that a JVM can still reach, after a full collection; None without a JDK's jcmd.
 
-    What is resident is at most the heap's size, and says little: a JVM takes all of it before it has to collect.
+    Resident memory says little about a JVM: it takes all of its heap's size before it has to collect.
     """
     jcmd = shutil.which("jcmd")
     if jcmd is None:

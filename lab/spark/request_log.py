@@ -1,14 +1,14 @@
-"""How long `abeyant analyze` takes, beside a floor and DuckDB over the same files.
+"""Measure how long `abeyant analyze` takes, beside a floor and DuckDB over the same files.
 
-The floor: Spark reads the text, hands it to Python, and writes a row an operation, of the table's columns, whose values
-are cut out of the line without parsing it (98 lines in 100 are operations). Beside it stands the least of this kind, a
-row of two columns a line. DuckDB answers one query: parse, group, exact percentiles.
+The floor: Spark reads the text and passes it to Python; Spark then writes a row per line with operations' columns. The
+values are cut out of the line without parsing it (98 lines in 100 are operations). A lesser floor writes a row of two
+columns per line. DuckDB runs one query: parse, group, exact percentiles.
 
 python -m lab.spark.request_log              0.1, 1 and 10 times 0.55 GB; 1 and 2 cores; plain and gzip; medians of 3
 python -m lab.spark.request_log --quick      0.1 times, one round
 
-The log is the shipped one, again and again, each copy a day later. Each run is a process of its own, Spark's start
-included, as a user has it. Processor time is that of all its processes; seconds say little on a busy machine.
+The log consists of copies of the shipped example, each a day later. Each run is a process of its own and includes
+Spark's start, as for a user. Processor time is of all its processes; seconds say little on a busy machine.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ _STEPS: Final = re.compile(r"^(\D[^.]*?) \.\.\.$")
 
 @dataclass
 class Run:
-    """What one run cost."""
+    """The cost of one run: seconds, processor seconds, and resident bytes."""
 
     wall: float
     cpu: float
     memory: int
     steps: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Seconds on the wall and of a processor of each step, as the command names it."""
+    """Seconds and processor seconds of each step, by the name that the command prints."""
 
 
 def make(folder: Path, scale: float, *, packed: bool) -> list[Path]:
-    """Write the log `scale` times 0.55 GB into one folder a broker, unless it is there; return its files."""
+    """Write a log of `scale` times 0.55 GB, one folder per broker, unless it is there; return its files."""
     place = folder / f"{scale:g}x-{'gzip' if packed else 'plain'}"
     if not (place / "whole").exists():
         shutil.rmtree(place, ignore_errors=True)
@@ -102,7 +102,7 @@ def _child(method: str, files: Path, out: Path, cores: int, memory: str) -> list
 
 
 def floor(files: Path, out: Path, cores: int, memory: str) -> None:
-    """Let Spark read the text, Python take it, and Spark write a row an operation."""
+    """Run the floor: Spark reads the text, passes it to Python, and writes a row per line with operations' columns."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -131,7 +131,7 @@ def floor(files: Path, out: Path, cores: int, memory: str) -> None:
 
 
 def least(files: Path, out: Path, cores: int, memory: str) -> None:
-    """Let Spark read the text, Python take it, and Spark write a row of two columns a line."""
+    """Run the lesser floor: Spark reads the text, passes it to Python, and writes a row of two columns per line."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -154,7 +154,7 @@ def _write_rows(files: Path, out: Path, cores: int, memory: str, rows: Any, sche
 
 
 def duckdb(files: Path, out: Path, cores: int, memory: str) -> None:
-    """Count the waits of each API with their exact percentiles, in one query."""
+    """Run DuckDB: count the waits of each API, with exact percentiles, in one query."""
     import duckdb as engine
 
     found = engine.connect(config={"threads": cores}).execute(
@@ -181,7 +181,7 @@ _CHILDREN: Final = {"floor": floor, "least": least, "duckdb": duckdb}
 
 
 def measure(command: list[str], cores: int) -> Run:
-    """Run a command on so many cores; return what it and all that it started cost."""
+    """Run a command on `cores` cores; return the cost of all its processes."""
     ctypes.CDLL(None).prctl(_SUBREAPER, 1)  # processes whose parent has ended become ours: none of their time is lost
     allowed = sorted(os.sched_getaffinity(0))[:cores]
     environment = {**os.environ, "ABEYANT_CLASS_ARCHIVE": "wait"}
@@ -212,7 +212,7 @@ def measure(command: list[str], cores: int) -> Run:
 
 
 def main(given: list[str] | None = None) -> int:
-    """Do as the command line says."""
+    """Run the command line; return the exit status."""
     given = sys.argv[1:] if given is None else given
     if given[:1] == ["--child"]:
         method, log, to, cores, memory = given[1:]

@@ -1,6 +1,6 @@
-"""The methods: ours, what people write by hand on Spark, and two engines outside Spark as yardsticks.
+"""The methods that are measured: ours, plans that people write by hand on Spark, and two engines outside Spark.
 
-Each reads the two tables from Parquet and writes one row an operation to Parquet: instance, op_id, kind, at, completed.
+Each reads the two tables from Parquet and writes a row per operation to Parquet: instance, op_id, kind, at, completed.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _OPERATION = ("instance", "op_id", "kind", "start", "until")
 
 
 class Method(NamedTuple):
-    """`run(spark, tables, out)` does the whole work. Those on Spark take a URI of the tables, too."""
+    """A method: `run(spark, tables, out)` does the whole work. Methods on Spark also accept a URI of the tables."""
 
     label: str
     run: Callable[[SparkSession, Any, Path], None]
     stands_skew: bool
-    """Whether it ends at all when one key has half of the rows; a join of that key with itself does not."""
+    """Whether the method ends in time if one key has half of the rows; a join on the key does not."""
     on_spark: bool = True
     resolves: bool = True
-    """Whether it finds outcomes."""
+    """Whether the method computes outcomes; the floor does not."""
 
 
 def _tables(spark: SparkSession, tables: Path | str) -> tuple[DataFrame, DataFrame]:
@@ -42,7 +42,7 @@ def _tables(spark: SparkSession, tables: Path | str) -> tuple[DataFrame, DataFra
 
 
 def _flat(spark: SparkSession, tables: Path | str) -> tuple[DataFrame, DataFrame]:
-    """The tables as a hand-written plan would take them: one watch an operation, times as integers."""
+    """Return the tables as hand-written plans use them: one watch per operation, times as integers."""
     operations, events = _tables(spark, tables)
     watch = F.col("watches")[0]
     start = F.unix_micros("start")
@@ -60,7 +60,7 @@ def _flat(spark: SparkSession, tables: Path | str) -> tuple[DataFrame, DataFrame
 
 
 def _write(table: DataFrame, out: Path) -> None:
-    """Given `reached`, the first time in the operation's life or null."""
+    """Write the result, given a column `reached`: when the operation's condition came true in time, or null."""
     reached = F.when(F.col("reached").isNotNull(), F.greatest("reached", "start"))
     done = table.select(
         "instance",
@@ -75,7 +75,10 @@ def _write(table: DataFrame, out: Path) -> None:
 def _abeyant(
     *, unique_ids: bool = False, filters: tuple[str, str] | None = None
 ) -> Callable[[SparkSession, Path, Path], None]:
-    """`filters` are of operations and events, and keep every row; with arithmetic the tables are not plain files."""
+    """Return a method that calls `pipeline.resolve`. `filters`, on operations and events, keep every row.
+
+    A filter with arithmetic makes Spark compute the table, which is then not a plain file to `resolve`.
+    """
 
     def run(spark: SparkSession, tables: Path, out: Path) -> None:
         operations, events = _tables(spark, tables)
@@ -95,7 +98,7 @@ def _abeyant(
 
 
 def _floor(spark: SparkSession, tables: Path | str, out: Path) -> None:
-    """What any method pays that works in Python: read both tables, hand the columns over, write a row an operation."""
+    """Do what any method in Python has to: read both tables, pass the columns to Python, write a row per operation."""
 
     # Inner functions, for these reach Python's workers whole: they need not import this module and its engines.
     def first_columns(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -115,7 +118,7 @@ def _floor(spark: SparkSession, tables: Path | str, out: Path) -> None:
 
 
 def _tables_alone(spark: SparkSession, tables: Path, out: Path) -> None:
-    """No Spark: this process, Parquet to Parquet. Columns as the others write them."""
+    """Resolve with `abeyant.tables` in this process, from Parquet to Parquet, without Spark."""
     found = in_process.resolve(tables / "operations", tables / "events", threads=2)
     done = pa.table(
         {
@@ -154,7 +157,7 @@ def _window(spark: SparkSession, tables: Path, out: Path) -> None:
 
 
 def _bins(spark: SparkSession, tables: Path, out: Path) -> None:
-    """Events of the life of an operation by ten-minute bins; what was reached before its start by a second join."""
+    """Join operations with events of their lifetime by ten-minute bins; a second join finds events before the start."""
     operations, events = _flat(spark, tables)
     binned = events.withColumn("bin", F.floor(F.col("at") / _BIN_US))
     every = F.explode(F.sequence(F.floor(F.col("start") / _BIN_US), F.floor(F.col("until") / _BIN_US)))

@@ -1,10 +1,10 @@
-"""What each rule of `tables.resolve` costs beside the plain call: processor time in the same run, in turns.
+"""Measure what each rule of `tables.resolve` costs beside the plain call, in processor time of the same run.
 
     make bench-rules        or: python -m lab.spark.rules [OPERATIONS]
 
-Operations have one watch, and there are four events for each, over as many keys as operations. Each round takes the
-plain call and then every rule; the figure of a rule is the median of its ratios to the plain call of its round. Target:
-at most 1.5.
+Operations have one watch. There are as many keys as operations, and four times as many events. Each round runs the
+plain call and then every rule. The figure of a rule is the median of its ratios to the plain call of the same round.
+Target: at most 1.5.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RULES: Final[dict[str, dict[str, Any]]] = {
 
 
 def measure(operations: int, rounds: int = ROUNDS) -> dict[str, float]:
-    """Return the median ratio of each rule's processor time to that of the plain call of its round."""
+    """Return for each rule the median ratio of its processor time to the plain call's in the same round."""
     waits, events = _tables(operations)
     ratios: dict[str, list[float]] = {name: [] for name in RULES}
     for _ in range(rounds):
@@ -86,7 +86,7 @@ def _processor() -> float:
 
 
 def main() -> None:
-    """Print the ratios."""
+    """Measure, and print the ratio of each rule."""
     for name, ratio in measure(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000).items():
         print(f"{name:20}{ratio:6.2f}{'' if ratio <= TARGET else f'  above {TARGET}'}")
 

@@ -1,11 +1,11 @@
-"""What each rule of `pipeline.resolve` costs beside the plain call: processor time of JVM and workers, in turns.
+"""Measure what each rule of `pipeline.resolve` costs beside the plain call, in processor time of JVM and workers.
 
     python -m lab.spark.rules_on_spark [--scale 0.1] [--rounds 3] [--cases even hot]
 
-The tables are those of `lab.spark`, with a column `key` in place of the list of watches, as people write it, and with a
-rule's own column. The figure of a rule is the median of its ratios to the plain call of its round, after a round that
-warms the JVM up.
-Target: at most 1.5; with a hot key (half of all rows) at most 1.2 times the same rule with none.
+The tables are those of `lab.spark`, with a column `key` in place of the list of watches, as people write them, and with
+the column that a rule needs. The figure of a rule is the median of its ratios to the plain call of the same round. A
+first round only warms the JVM up.
+Target: at most 1.5; with a hot key (half of all rows) at most 1.2 times the same rule without a hot key.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _read(spark: SparkSession, path: Path) -> DataFrame:
 
 
 def _with_keys(spark: SparkSession, home: Path, rules: list[str]) -> None:
-    """Write the operations once more: with a column `key` for the one watch of each, and with a rule's column."""
+    """Write the operations again, with `key` in place of `watches`; for some rules also with the rule's column."""
     one = _read(spark, home / "operations").selectExpr("*", "watches[0].key AS key", "watches[0].required AS required")
     one = one.drop("watches", "condition")
     made = {"keyed": one}
@@ -59,7 +59,7 @@ def _with_keys(spark: SparkSession, home: Path, rules: list[str]) -> None:
 
 
 def main(given: list[str] | None = None) -> None:
-    """Print the ratios."""
+    """Measure, and print the ratio of each rule."""
     parser = argparse.ArgumentParser(prog="python -m lab.spark.rules_on_spark")
     parser.add_argument("--scale", type=float, default=0.2, help="of the tables' size (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="after one that warms Spark up (default: %(default)s)")

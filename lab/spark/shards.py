@@ -1,12 +1,13 @@
-"""Size of the state, recovery and throughput of a stream by shards and partitions, on a standalone cluster.
+"""Measure a stream's state size, recovery and throughput by shards and partitions, on a standalone cluster.
 
 python -m lab.spark.shards                                   16 and 64 shards, 2, 4 and 8 partitions
 python -m lab.spark.shards --shards 16 --partitions 2 4 --events 100000
 
-Two workers of one core. Each pair has a stream of its own, over the same rows, in three runs of the query: two batches
-that warm up, some that are measured, and one in which an executor is killed (kill -9). A batch is an hour of events,
-and of a tenth as many operations. The outcomes of all pairs must be the same. Processor seconds are those of the
-driver, the cluster and the Python workers together: on a machine with other work they tell more than seconds.
+The cluster has two workers of one core. Each pair (shards, partitions) has a stream of its own, over the same rows, in
+three runs of the query: two batches that warm up, some batches that are measured, and a batch in which an executor is
+killed (kill -9). A batch is an hour of events, and of a tenth as many operations. The outcomes of all pairs must be the
+same. Processor seconds are of the driver, the cluster and the Python workers together: on a machine with other work
+they tell more than seconds.
 """
 
 from __future__ import annotations
@@ -33,31 +34,31 @@ from lab.spark.long_stream import make, streams
 from lab.spark.processes import Cost
 
 WARM = 2
-"""Batches before those that count."""
+"""Number of batches that warm up, and are not counted."""
 
 
 class Told(NamedTuple):
-    """What was measured of one pair; times in seconds."""
+    """The figures of one pair of shards and partitions; times in seconds."""
 
     shards: int
     partitions: int
     batch: float
-    """The median of a batch."""
+    """The median time of a batch."""
     rows_per_second: float
     cpu_per_million: float
     state_bytes: int
-    """Of our state, as the shards count it."""
+    """The size of our state, as the shards count it."""
     checkpoint_bytes: int
     checkpoint_files: int
     restart: float
-    """From the start of a query that goes on to the end of its first batch."""
+    """The time from the start of a query that continues a checkpoint to the end of its first batch."""
     recovery: float
-    """From the kill of an executor to the end of the batch that ran then."""
+    """The time from the kill of an executor to the end of the batch that was running."""
     outcomes: int
 
 
 class Stream:
-    """One pair's stream, in runs over more and more of the hours."""
+    """The stream of one pair of shards and partitions; each run adds hours of rows."""
 
     def __init__(self, spark: SparkSession, source: Path, home: Path, shards: int) -> None:
         self.spark, self.source, self.home, self.shards = spark, source, home, shards
@@ -68,7 +69,7 @@ class Stream:
             (home / f"hour-of-{name}").symlink_to(source / f"hour-of-{name}")
 
     def run(self, hours: range) -> list[Any]:
-        """Take these hours; return the progress of their batches."""
+        """Add the rows of these hours and run the query on them; return the progress of their batches."""
         for name in ("operations", "events"):
             for hour in hours:
                 os.link(self.source / name / f"{hour:06}.parquet", self.home / name / f"{hour:06}.parquet")
@@ -80,13 +81,13 @@ class Stream:
         return [each for each in query.recentProgress if each.numInputRows]
 
     def ended(self, batch: int) -> float | None:
-        """When a batch was done, by the clock; None if it is not."""
+        """Return the time at which a batch was done, in seconds since 1970; None if it is not done."""
         commit = self.home / "checkpoint" / "commits" / str(batch)
         return commit.stat().st_mtime if commit.exists() else None
 
 
 def measure(stream: Stream, there: Cluster, partitions: int, batches: int, dice: random.Random) -> Told:
-    """Run one pair."""
+    """Run the stream of one pair, and return its figures."""
     stream.spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
     stream.run(range(WARM))
     began = time.time()
@@ -109,7 +110,7 @@ def measure(stream: Stream, there: Cluster, partitions: int, batches: int, dice:
 
 
 def _killed_while(stream: Stream, there: Cluster, batch: int, after: float) -> float:
-    """Run one batch, kill an executor so long after it began; return the seconds from there to the batch's end."""
+    """Run a batch, and kill an executor `after` seconds from its start. Return the seconds from the kill to its end."""
     moments: list[float] = []
 
     def kill() -> None:
@@ -131,7 +132,7 @@ def _killed_while(stream: Stream, there: Cluster, batch: int, after: float) -> f
 
 
 def table(found: list[Told]) -> str:
-    """The figures as a table of Markdown."""
+    """Return the figures as a table in Markdown."""
     heads = [
         "shards", "partitions", "s a batch", "rows a second", "cpu s a million rows", "state, MB",
         "checkpoint, MB (files)", "restart, s", "after a kill, s",
@@ -149,7 +150,7 @@ def table(found: list[Told]) -> str:
 
 
 def main(given: list[str] | None = None) -> int:
-    """Do as the command line says; return 1 where pairs differ in their outcomes."""
+    """Run the command line; return the exit status: 1 if pairs differ in their outcomes."""
     options = _arguments(given)
     folder: Path = options.folder.absolute()
     found: list[Told] = []

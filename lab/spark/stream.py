@@ -1,10 +1,10 @@
-"""How fast a stream is resolved, beside the floor (the same files read and written, nothing done) in the same run.
+"""Measure how fast a stream is resolved, beside a floor that only reads and writes the same files, in one run.
 
 python -m lab.spark.stream               200,000 operations and 800,000 events in 10 batches, 3 rounds
 python -m lab.spark.stream --rounds 1 --methods floor abeyant
 
-Each method reads the same files, the rows of an hour a batch, from a new checkpoint; the first round warms Spark up,
-and is shown but not counted. What `abeyant` finds must be what `resolve` finds over the whole tables.
+Each method reads the same files, with an hour of rows per batch, from a new checkpoint. The first round warms Spark up;
+it is printed but not counted. The outcomes of `abeyant` must be those of `resolve` over the whole tables.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _LATENESS = 30.0
 
 
 class Bench:
-    """The tables, and what every method needs."""
+    """The benchmark's tables and folders, with the calls that every method needs."""
 
     def __init__(self, spark: SparkSession, folder: Path, shards: int) -> None:
         self.spark, self.folder, self.shards = spark, folder.absolute(), shards
 
     def make(self) -> None:
-        """Write both tables, in the order of their times, a file a batch; unless they are there."""
+        """Write both tables in order of time, a file per batch, unless they are there."""
         for name, rows in (("operations", OPERATIONS), ("events", EVENTS)):
             place = self.folder / name
             if (place / "_SUCCESS").exists():
@@ -68,13 +68,13 @@ class Bench:
         )
 
     def stream(self, name: str) -> DataFrame:
-        """A file a batch."""
+        """Return a stream of a table, which reads one file per batch."""
         place = (self.folder / name).as_uri()
         schema = self.spark.read.parquet(place).schema
         return self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(place)
 
     def answers(self) -> DataFrame:
-        """What ours makes of both tables."""
+        """Return the stream that `resolve_stream` makes of both tables."""
         return pipeline.resolve_stream(
             self.stream("operations"), self.stream("events"),
             lateness=_LATENESS, tick=None, end_of_input=self.folder / "end", shards=self.shards,
@@ -82,11 +82,11 @@ class Bench:
 
     @property
     def out(self) -> Path:
-        """Where outcomes go."""
+        """The folder to which outcomes are written."""
         return self.folder / "out"
 
     def start(self, writer: Any) -> StreamingQuery:
-        """Start what reads all that is there, and ends."""
+        """Start a query that reads all existing files and then ends."""
         query: StreamingQuery = (
             writer.option("checkpointLocation", (self.folder / "checkpoint").as_uri())
             .trigger(availableNow=True)
@@ -123,7 +123,7 @@ METHODS: dict[str, tuple[str, Callable[[Bench], StreamingQuery]]] = {
 
 
 def main(given: list[str] | None = None) -> int:
-    """Do as the command line says; return 1 when outcomes are wrong."""
+    """Run the command line; return the exit status: 1 if outcomes are wrong."""
     options = _arguments(given)
     config = {"spark.sql.shuffle.partitions": str(options.partitions), "spark.driver.memory": "4g"}
     spark = pipeline.spark_session(options.master, "abeyant stream benchmark", config=config)
@@ -152,7 +152,7 @@ def main(given: list[str] | None = None) -> int:
 
 
 def _wrong(bench: Bench, again: Callable[[Bench], StreamingQuery]) -> int:
-    """End the input, and count the outcomes that differ from those of the whole tables."""
+    """End the input, run the method again, and count the outcomes that differ from `resolve` over the whole tables."""
     pipeline.end_of_input(bench.folder / "end")
     again(bench).awaitTermination()
     read = bench.spark.read
