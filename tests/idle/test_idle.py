@@ -464,6 +464,6 @@ def test_t9_a_detector_on_a_loop_that_was_closed_accepts_nobody() -> None:
     detector.seen("before")
     loop.close()
     for peer in ("before", "after"):
-        with pytest.raises(TimerClosedError, match="its timer or event loop is"):
+        with pytest.raises(TimerClosedError, match="its timer or event loop is closed"):
             detector.seen(peer)
     assert detector.close() == ["before"]

@@ -342,8 +342,8 @@ def test_what_makes_no_sense_is_refused_by_name_and_row() -> None:
     refused("row 1: the deadline is beyond", good, array("q", [1, MAX_TIME - 1]), good)
     refused("row 1: the deadline is beyond", good, array("q", [1, NEVER]), good, absolute=True)
     refused("row 0: the deadline is beyond", array("q", [MAX_TIME]), array("q", [MAX_TIME]), array("q", [0]))
-    refused("ends has 1 elements and starts has 2", good, good, array("q", [1]))
-    refused("timeouts has 3 elements and starts has 2", good, array("q", [1, 2, 3]), good)
+    refused("ends has 1 elements, expected 2, as many as starts", good, good, array("q", [1]))
+    refused("timeouts has 3 elements, expected 2, as many as starts", good, array("q", [1, 2, 3]), good)
     refused("'inclusive' or 'exclusive', not 'open'", good, good, good, deadline="open")
     refused("tick must be", good, good, good, tick=0)
     refused("wheel_size must be", good, good, good, wheel_size=1)
@@ -359,5 +359,5 @@ def test_the_sort_is_stable_and_right(keys: list[int]) -> None:
 
 
 def test_the_sort_refuses_columns_of_different_length() -> None:
-    with pytest.raises(ValueError, match="rows has 1 elements and keys has 2"):
+    with pytest.raises(ValueError, match="rows has 1 elements, expected 2, as many as keys"):
         sort_by_key(array("q", [2, 1]), array("i", [0]))

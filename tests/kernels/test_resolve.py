@@ -171,9 +171,9 @@ def test_a_bad_buffer_is_refused_by_name() -> None:
         Staircases(array("d", [1.0]))
     staircases = Staircases(array("q", [1, 2, 3, 4]))
     one, two = array("q", [1]), array("q", [1, 2])
-    with pytest.raises(ValueError, match="required has 2 elements and places has 1"):
+    with pytest.raises(ValueError, match="required has 2 elements, expected 1, as many as places"):
         staircases.first_reached(one, one, two, one, one, array("q", [0]))
-    with pytest.raises(ValueError, match="reached has 2 elements and places has 1"):
+    with pytest.raises(ValueError, match="reached has 2 elements, expected 1, as many as places"):
         staircases.first_reached(one, one, one, one, one, two)
     with pytest.raises(ValueError, match="reached is read-only"):
         staircases.first_reached(one, one, one, one, one, bytes(8))

@@ -332,8 +332,8 @@ def test_tasks_that_clocks_round_do_not_spin() -> None:
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({}, TypeError, "operation 1 needs a timeout or a deadline: give one of them"),
-        ({"timeout": 1, "deadline": 2}, TypeError, "operation 1 needs a timeout or a deadline: give one of them"),
+        ({}, TypeError, "operation 1 needs either a timeout or a deadline: give"),
+        ({"timeout": 1, "deadline": 2}, TypeError, "operation 1 needs either a timeout or a deadline: give"),
         ({"timeout": -1}, ValueError, "timeout must be from 0 seconds to a hundred years, not -1"),
         ({"timeout": float("inf")}, ValueError, "timeout must be from 0 seconds to a hundred years, not inf"),
         (
@@ -352,7 +352,7 @@ def test_tasks_that_clocks_round_do_not_spin() -> None:
         (
             {"timeout": 1, "watches": [Watch("a", role="pause")] * 2},
             ValueError,
-            "several watches have role 'pause'; give it one",
+            "several watches have role 'pause'; give it only one",
         ),
         (
             {"deadline": 1, "watches": [Watch("a"), Watch("b", role="pause")]},
@@ -374,7 +374,7 @@ def test_mistakes_have_one_clear_error(given: Any, error: type[Exception], messa
     [
         ({"serves": "oldest"}, "ab", "all", "has several watches with role 'complete', .* serves='oldest'"),
         ({"holds": "at_deadline"}, "ab", "then", "has condition 'then', .* holds='at_deadline'"),
-        ({"within": "step"}, "ax", "then", "has steps and a watch with role .extend., .* within='step'"),
+        ({"within": "step"}, "ax", "then", "has condition 'then' and a watch with role .extend., .* within='step'"),
     ],
 )
 def test_watches_that_contradict_the_rules_are_refused(

@@ -132,7 +132,10 @@ def test_a_constant_that_is_no_duration_is_an_error(library: str, column: str) -
 
 
 def test_business_hours_in_a_duration_are_told_of_the_calendar() -> None:
-    said = "2 business hours, in every row; write '2 h' or '2 days', and say apart which hours count: calendar=Calendar"
+    said = (
+        "2 business hours, in every row; write '2 h' or '2 days', and give the hours that count as a calendar: "
+        "calendar=Calendar"
+    )
     with pytest.raises(tables.SchemaError, match=said):
         tables.resolve(operations({"timeout": "2 business hours"}, {"timeout": "2 business hours"}), EVENTS)
 

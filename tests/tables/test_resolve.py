@@ -253,10 +253,10 @@ def test_times_with_a_zone_beside_times_without_are_warned_of(form: Callable[[pd
         return found
 
     assert resolved(naive, naive) == resolved(aware, aware.tz_convert("Europe/Berlin")) == ["completed"]
-    with pytest.warns(UserWarning, match="those in 'at' have none and are taken as UTC") as warned:
+    with pytest.warns(UserWarning, match="the times in 'at' have none and are taken as UTC") as warned:
         assert resolved(aware, naive) == ["completed"]
     assert warned[0].filename == __file__
-    with pytest.warns(UserWarning, match="those in 'start' have none and are taken as UTC"):
+    with pytest.warns(UserWarning, match="the times in 'start' have none and are taken as UTC"):
         resolved(naive, aware)
 
 

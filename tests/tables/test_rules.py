@@ -311,7 +311,7 @@ def test_a_session_needs_no_key_that_completes_it() -> None:
             r"expected text: cast it to text: CAST\(key AS VARCHAR\) in SQL, .astype\('string'\)",
         ),
         ("key", pa.bool_(), "expected text: cast it to text"),
-        ("key", pa.float64(), "expected text: pandas makes integers with missing values floats"),
+        ("key", pa.float64(), "expected text: pandas turns integers with missing values into floats"),
         ("required", pa.string(), "expected an integer: convert it, for instance with pandas.to_numeric"),
         ("required", pa.bool_(), "expected an integer: cast it to integers"),
         ("start", pa.string(), "expected a timestamp: parse the texts first"),
@@ -385,7 +385,7 @@ def test_details_is_true_or_false() -> None:
         (
             Wait("x", 0, 5, (Watch("a", 1), Watch("b", 1, "extend")), "then"),
             {"within": "step"},
-            "'x' has steps and a watch with role 'extend'",
+            "'x' has condition 'then' and a watch with role 'extend'",
         ),
     ],
 )
@@ -432,7 +432,7 @@ def test_equal_calendars_have_one_text_for_a_checkpoint_to_compare() -> None:
     ("hours", "message"),
     [
         ("Mon-Fri", "hours must look like"),
-        ("Mon-Fri 09:00-12:00, 13:00-17:00", "not '13:00-17:00': each hours need their days"),
+        ("Mon-Fri 09:00-12:00, 13:00-17:00", "not '13:00-17:00': write the days in front of all hours"),
         ("Someday 09:00-17:00", "hours must look like"),
         ("Mon 09:00-25:00", "25:00 is not a time of day"),
         ("Mon 09:00-17:00, Mon 16:00-18:00", "hours overlap"),

@@ -62,7 +62,8 @@ def test_no_key_in_common_is_a_warning_with_a_pair_and_the_mend(
 
 def test_instances_that_are_named_in_two_ways() -> None:
     (warning,) = warned(operations([*"abcdefghij"], instance="EU"), events(["c"], instance="eu"))
-    assert "key 'c', events have key 'c', of instance 'EU' there and 'eu' here; name instances alike" in warning
+    said = "key 'c', events have key 'c', with instance 'EU' in operations and 'eu' in events; name instances alike"
+    assert said in warning
 
 
 def test_the_column_is_the_one_that_the_table_has() -> None:

@@ -121,7 +121,7 @@ def test_an_async_def_is_refused_in_asyncio_too() -> None:
         ),
         (lambda: untyped.SystemTimer(executor=ProcessPoolExecutor()), "executor must run callbacks in this process"),
         (lambda: untyped.SystemTimer(0.01), "name must be a str, the name of the timer's thread, not 0.01"),
-        (lambda: untyped.Purgatory("x", None), "timer must be a SystemTimer, or have its call_later\\(\\), not None"),
+        (lambda: untyped.Purgatory("x", None), "timer must be a SystemTimer, or have a call_later\\(\\), not None"),
         (lambda: untyped.Purgatory("x", ManualTimer), "timer must be .*, not <class"),
         (lambda: untyped.Purgatory("x"), "timer must be .*, not None"),
         (lambda: untyped.Purgatory(ManualTimer()), "made with a name and a timer, Purgatory.*; not <ManualTimer"),

@@ -1,15 +1,16 @@
-"""Pause the garbage collector briefly: it could run a finaliser that uses the wheel while it is half changed.
+"""Pause the garbage collector briefly: it could run a finaliser that uses a wheel in the middle of a change.
 
 Ground rules
 ------------
-* The collector is the whole process's, and `gc.isenabled()` does not show who switched it off. So one thread at a time
-  has it paused, the one that has taken the item in `_free`. Another thread meanwhile goes on without a pause. Were both
-  to pause it, each would take the other's pause for the user's wish, and could leave it off for good.
-* Nothing here waits: the caller may be a finaliser or a signal handler, run by the thread that it would wait for.
-* Nothing in here makes an object that the collector counts, as a lock's `acquire` does of its arguments. It would
-  start at the very moment at which it is to be paused.
-* A user's own `gc.disable()` is kept, but for one case: a thread that calls it while another has the collector paused
-  finds it on again. (Compiled and with the interpreter's global lock, no other thread runs meanwhile.)
+* The whole process has one collector, and `gc.isenabled()` does not show who switched it off. So only one thread at a
+  time pauses it: the thread that has taken the item in `_free`. Other threads meanwhile go on without a pause. If two
+  paused it, each would mistake the other's pause for the user's `gc.disable()`, and could leave it off for good.
+* Nothing here waits: the caller may be a finaliser or a signal handler, run by the thread for which it would wait.
+* Nothing here makes an object that the collector counts (a lock's `acquire` does so, for its arguments). This could
+  start a collection at the very moment at which it is to be paused.
+* A user's own `gc.disable()` is kept, with one exception: if a thread calls it while another thread has the collector
+  paused, the collector comes on again. (Compiled and with the interpreter's global lock, no other thread runs
+  meanwhile.)
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _pauser = 0  # the thread that has switched it off, or is just about to
 
 
 def pause_collection() -> bool:
-    """Pause the garbage collector; return the token for `resume_collection`. O(1)."""
+    """Pause the garbage collector if it is on. Return whether this call paused it, for `resume_collection`. O(1)."""
     global _pauser
     try:
         if not _free or not gc.isenabled():
@@ -37,7 +38,7 @@ def pause_collection() -> bool:
 
 
 def resume_collection(paused: bool) -> None:
-    """Resume the collector that `pause_collection` paused. O(1)."""
+    """Resume the garbage collector if `paused`, the result of `pause_collection`, is true. O(1)."""
     global _pauser
     if paused:
         gc.enable()

@@ -1,9 +1,10 @@
-"""The delay queue of buckets, by the time at which they come up.
+"""The delay queue: a wheel's buckets by expiration, the time at which a bucket comes up.
 
 A binary heap (Williams, "Algorithm 232: Heapsort", 1964) over two parallel integer arrays. It holds buckets, not
-tasks, so it stays small (at most levels x wheel size) and is touched once a bucket, not once a task: that is the
-point of driving a timing wheel by it (Apache Kafka's `SystemTimer`). No Python object is made per entry, so the
-garbage collector has no occasion to run inside an operation. Owned by a wheel, under its owner's lock.
+tasks, so it stays small (at most levels x wheel size) and is touched once per bucket, not once per task: this is why
+such a queue drives a timing wheel (Apache Kafka's `SystemTimer`). No Python object is made per entry, so the garbage
+collector has no occasion to run inside an operation. The queue belongs to a wheel, and is used under the lock of the
+wheel's owner.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _FOREVER = (1 << 63) - 1
 
 
 class DelayQueue:
-    """Buckets by expiration; of two with one expiration the lower bucket number comes first."""
+    """A priority queue of buckets by expiration; of two buckets with the same one the lower number comes first."""
 
     __slots__ = ("_bucket", "_expiration", "_pushed", "_size")
 
@@ -40,7 +41,7 @@ class DelayQueue:
         return self._bucket[0]
 
     def second_expiration(self) -> int:
-        """Return the second earliest expiration; far in the future if there is none. O(1)."""
+        """Return the second earliest expiration, or the largest integer if there is none. O(1)."""
         if self._size < 2:
             return _FOREVER
         if self._size > 2 and self._expiration[2] < self._expiration[1]:
@@ -48,7 +49,7 @@ class DelayQueue:
         return self._expiration[1]
 
     def push(self, expiration: int, bucket: int) -> None:
-        """Add a bucket. O(log n)."""
+        """Add a bucket with its expiration. O(log n)."""
         if self._size == len(self._expiration):
             self._grow()
         child = self._size
@@ -67,7 +68,7 @@ class DelayQueue:
         self._bucket[child] = bucket
 
     def pop(self) -> int:
-        """Remove the earliest bucket; the queue must not be empty. O(log n)."""
+        """Remove and return the earliest bucket; the queue must not be empty. O(log n)."""
         first = self._bucket[0]
         size = self._size - 1
         self._size = size

@@ -14,7 +14,7 @@ STRIDE = 3
 
 
 def ints(values: array[int]) -> array[int]:
-    """Return the elements of an array of typecode `i`."""
+    """Return `values`, an array of typecode `i`; compiled, a pointer to its elements."""
     return values
 
 
@@ -22,7 +22,7 @@ longs = ints  # of typecode `q`
 
 
 def fetch_int(values: array[int], index: int) -> None:
-    """Prefetch an element into the processor's cache. Does nothing when interpreted."""
+    """Prefetch an element into the processor's cache; interpreted, do nothing."""
 
 
 fetch_long = fetch_int

@@ -1,7 +1,7 @@
-"""Slots for pending tasks, in parallel integer arrays, and circular lists threaded through them.
+"""Slots for pending tasks, in parallel integer arrays, and circular linked lists of these slots.
 
-A pending task is a *slot*: an index into two arrays (links both ways and generation; deadline) and a list of items.
-The arrays hold no Python object, so a million pending tasks are four objects to the garbage collector and not a
+A pending task has a *slot*: an index into two arrays (`links`: next, previous and generation; `deadline`) and a list of
+`items`. The arrays hold no Python objects, so a million pending tasks are four objects to the garbage collector, not a
 million. The scheme is that of a slab allocator (Bonwick, "The Slab Allocator", 1994): freed slots are threaded on a
 free list and reused, newest first.
 
@@ -11,13 +11,13 @@ Ground rules
 * A slot is live when its generation is odd. Taking and releasing a slot each add one to its generation, so a
   handle (generation and slot in one integer) goes stale the moment its task ends, however often the slot is
   used again. (A generation has 31 bits: a handle kept through 2**30 reuses of one slot would come alive again.)
-* Every slot is always on exactly one circular list, if only on its own. So `unlink` needs no test and
-  no list, and a second `unlink` harms nothing. A list is known by its sentinel, a slot that carries
-  no task (`reserve`): an empty list is a sentinel linked to itself.
-* A slot's links and its generation lie side by side, three to a slot in `links`: with a million pending, what is
-  looked up at random is in no cache, and one miss is cheaper than three.
+* Every slot is always on exactly one circular list, if only on a list of its own. So `unlink` needs no test, and need
+  not know the list; a second `unlink` does no harm. A list is identified by its sentinel, a slot without a task
+  (`reserve`): an empty list is a sentinel linked to itself.
+* A slot's links and its generation lie side by side, three numbers per slot in `links`: with a million tasks pending, a
+  slot looked up at random is in no cache, and one cache miss is cheaper than three.
 * The arrays grow in place, by an eighth when they are large. The C library moves large blocks by their page tables,
-  not byte by byte, so that no single start takes long. `links` and `deadline` are renewed whenever that happens.
+  not byte by byte, so that no single start takes long. `links` and `deadline` are renewed whenever the arrays grow.
 * `release` hands the item back and never drops it: dropping the last reference may run a user's `__del__`, which
   must not happen under the owner's lock.
 """
@@ -59,7 +59,7 @@ _MOST = 1 << 30
 
 
 def grown(values: array[int], typecode: str, room: int) -> array[int]:
-    """Return a copy of `values` with room for `room` of them, the new ones zero."""
+    """Return a copy of `values` with `room` elements; the added elements are zero."""
     grown = array(typecode)
     grown.frombytes(memoryview(values).cast("B"))
     grown.frombytes(bytes((room - len(values)) * grown.itemsize))
@@ -67,16 +67,16 @@ def grown(values: array[int], typecode: str, room: int) -> array[int]:
 
 
 class Slab:
-    """Slots with a deadline, an item and two links each.
+    """A store of slots with a deadline, an item and two links each.
 
-    All operations are O(1); `take_slot` and `reserve` are O(1) amortised, for the room grows in proportion.
+    All operations are O(1); `take_slot` and `reserve` are O(1) amortised, as the room grows in proportion.
     Memory: 20 bytes a slot and a pointer for the item.
     """
 
     __slots__ = ("_born", "_deadlines", "_free", "_fresh", "_links", "_room", "deadline", "items", "links")
 
     def __init__(self, born: int = 0) -> None:
-        """Start generations at `born`, which is even; above another slab's, that slab's handles are stale here."""
+        """Start generations at `born`, which is even. Handles of a slab with lower generations are stale here."""
         self._born = born & _GENERATION_MASK
         self._room = 0
         self._free = -1  # head of the free list, threaded through the links; -1 ends it
@@ -93,7 +93,7 @@ class Slab:
         return self.handle(self.take_slot(deadline, item))
 
     def take_slot(self, deadline: int, item: object) -> int:
-        """Return a live slot on a list of its own, holding `deadline` and `item`."""
+        """Take a free slot for `deadline` and `item`, and return it: live, and on a list of its own."""
         reused = self._free >= 0
         if not reused and self._fresh == self._room:
             self._grow(self._fresh + 1)
@@ -148,7 +148,7 @@ class Slab:
         return -1
 
     def fetch(self, handle: int) -> None:
-        """Prefetch the memory of a handle's slot, before something else that takes time."""
+        """Prefetch the memory of a handle's slot, to load it while the caller does something else."""
         slot = handle & _SLOT_MASK
         if slot < self._fresh:
             fetch_int(self.links, STRIDE * slot + GENERATION)
@@ -175,11 +175,11 @@ class Slab:
     # -- circular doubly linked lists ----------------------------------------------------------------------
 
     def first(self, sentinel: int) -> int:
-        """Return the first slot on the sentinel's list, or itself if the list is empty. For a slot, return the next."""
+        """Return the first slot on a sentinel's list, or the sentinel if it is empty. For a slot, return the next."""
         return self.links[STRIDE * sentinel + NEXT]
 
     def last(self, sentinel: int) -> int:
-        """Return the last slot on the sentinel's list; the sentinel itself when there is none."""
+        """Return the last slot on a sentinel's list, or the sentinel if the list is empty."""
         return self.links[STRIDE * sentinel + PREV]
 
     def is_empty(self, sentinel: int) -> bool:
@@ -208,7 +208,7 @@ class Slab:
         self.push_back(self.links[STRIDE * sentinel + NEXT], slot)
 
     def move_all(self, source: int, target: int) -> None:
-        """Move every slot of one sentinel's list to another's, which is empty, in order. O(1)."""
+        """Move all slots, in order, from the list of the sentinel `source` to the empty list of `target`. O(1)."""
         first = self.links[STRIDE * source + NEXT]
         if first == source:
             return
@@ -223,7 +223,7 @@ class Slab:
     # -- introspection -------------------------------------------------------------------------------------
 
     def members(self, sentinel: int) -> list[int]:
-        """Return the slots on the sentinel's list, first to last. O(their number)."""
+        """Return the slots on the sentinel's list, first to last. O(slots on the list)."""
         slots = []
         slot = self.first(sentinel)
         while slot != sentinel:

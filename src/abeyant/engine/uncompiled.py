@@ -1,4 +1,4 @@
-"""Stands in for the module `cython` where Cython is not installed: nothing is compiled then."""
+"""A stand-in for the module `cython` where Cython is not installed, so that nothing is compiled."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ nogil = nullcontext()  # held all the time
 
 
 def no_gc(cls: T) -> T:
-    """Return the class unchanged: this is for compiled classes only."""
+    """Return the class unchanged: the decorator affects compiled classes only."""
     return cls
 
 
 def cclass(cls: T) -> T:
-    """Return the class unchanged: this is for compiled classes only."""
+    """Return the class unchanged: the decorator affects compiled classes only."""
     return cls
 
 
 def freelist(size: int) -> Callable[[T], T]:
-    """Return a decorator that changes nothing: this is for compiled classes only."""
+    """Return a decorator that changes nothing, as it affects compiled classes only."""
     return no_gc

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""The hierarchical timing wheel: start, stop and refresh a timer in O(1), whatever is pending.
+"""The hierarchical timing wheel: start, stop and refresh a task in O(1), however many are pending.
 
 Sources: Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7; Apache Kafka's
 `TimingWheel`, `TimerTaskList` and `SystemTimer`, whose clock is driven by a delay queue of *buckets*.
@@ -9,9 +9,9 @@ The idea
 Time is cut into ticks. The first wheel has `wheel_size` buckets of one tick each; each overflow wheel has as
 many buckets, each as long as the whole wheel below it, and is made when first needed. A task is filed by its
 deadline in the lowest wheel that reaches that far. A bucket that gets its first task enters the delay queue, at
-the time at which the bucket begins. When that time comes the bucket's tasks *cascade*: each is filed anew, now
-nearer, until it is due. So a task at any distance runs with the precision of one tick, and a clock that jumps
-visits occupied buckets only, never empty ticks.
+the time at which the bucket begins. When that time comes, the bucket *comes up*: its tasks *cascade*, that is, each
+is filed anew in a lower wheel, until it is due. So a task at any distance runs with the precision of one tick, and
+a clock that jumps visits occupied buckets only, never empty ticks.
 
     tick 1, wheel size 10, clock 0            222 is filed in the third wheel, bucket 2 (200-299)
       wheel 1: 10 buckets of 1                at 200 it cascades to the second wheel, bucket 2 (220-229)
@@ -31,8 +31,8 @@ Ground rules
   (A refreshed task keeps only the order of ticks.)
 * A refresh to a later deadline is one store: the task stays where it is filed, and is filed anew when that
   bucket comes up. Hence: a filed task's deadline is at or after its bucket's expiration, not always inside it.
-* Where the delay queue's first bucket holds one task, and every other comes up after its deadline, that task is
-  the next, and the clock goes to it straight: there is nothing to cascade past. (Sparse tasks on a fine tick.)
+* If the delay queue's first bucket holds one task, and every other bucket comes up after that task's deadline, the
+  clock goes straight to this deadline: no other task has to cascade before. (Sparse tasks on a fine tick.)
 * Compiled, `//` and `%` are C's, which agrees with Python's where neither operand is negative. None is.
 * The methods without an underscore are the Python API, and check their arguments. Drivers in C call those of the
   same name with an underscore.
@@ -87,9 +87,9 @@ class WheelStats(NamedTuple):
 
 
 class TimingWheel:
-    """Pending tasks by deadline. Times and deadlines are integers in the caller's unit.
+    """A timing wheel: pending tasks by deadline. Times and deadlines are integers in the caller's unit.
 
-    `tick` is the length of a tick in units, `wheel_size` the number of buckets a wheel, `start` the first time.
+    `tick` is the length of a tick in units, `wheel_size` the number of buckets per wheel, `start` the first time.
     """
 
     __slots__ = (
@@ -100,7 +100,7 @@ class TimingWheel:
     __signature__ = CLASS_SIGNATURE
 
     def __init__(self, tick: int = 1, wheel_size: int = 64, start: int = 0) -> None:
-        """Raise ValueError for a tick below 1, a wheel size below 2 or above 65,536, or a negative start."""
+        """Create an empty wheel. ValueError for a tick below 1, a wheel size outside 2 to 65,536, a negative start."""
         if not 1 <= whole_number(tick, "tick") <= MAX_TIME:
             raise ValueError(f"tick must be from 1 to 2**62 units, not {tick}")
         if not 2 <= whole_number(wheel_size, "wheel_size") <= 1 << 16:
@@ -139,13 +139,13 @@ class TimingWheel:
         self._cascading = self._slab.reserve(1)
 
     def _check_initialised(self) -> None:
-        """Raise TypeError where `__init__` was never called: C would read memory that is not there."""
+        """Raise TypeError if `__init__` was never called: C would read memory that is not there."""
         slab: Any = self._slab
         if slab is None:
             raise TypeError("TimingWheel: its __init__ must be called before it is used")
 
     def _successor(self, start: int) -> TimingWheel:
-        """Return an empty wheel of the same kind that accepts none of this one's handles. Safe amid any change."""
+        """Return an empty wheel of the same tick and size that rejects this wheel's handles. Safe amid any change."""
         wheel = TimingWheel(self._tick, self._wheel_size, start)
         wheel._make_slab(self._slab._born + 2 * self._started + 2)  # no slot was used so often
         wheel._levels = 0
@@ -157,8 +157,8 @@ class TimingWheel:
     def add(self, deadline: int, item: object) -> int:
         """Add `item`, due at `deadline`; return its handle for `remove` and `refresh`. O(1).
 
-        A deadline already past is due at the next `advance` or `poll`, never here (T5); only such a one costs
-        O(log of those overdue). Raises OverflowError beyond +-2**62 units, TypeError for anything but an integer.
+        If the deadline has passed, the task is due at the next `advance` or `poll`, never here (T5); only such a task
+        costs O(log overdue tasks). Raises OverflowError beyond +-2**62 units, TypeError for anything but an integer.
         """
         self._check_initialised()
         return self._add(whole_number(deadline, "deadline"), item)
@@ -174,7 +174,7 @@ class TimingWheel:
     def remove(self, handle: int) -> object | None:
         """Remove a pending task and return its item, or None when it has already ended. O(1).
 
-        The task is unreachable from here at once (T4). An item that is itself None cannot be told from an ended
+        The task is unreachable from the wheel at once (T4). An item that is itself None cannot be told from an ended
         task; use `is_pending`.
         """
         self._check_initialised()
@@ -194,7 +194,7 @@ class TimingWheel:
     def refresh(self, handle: int, deadline: int) -> bool:
         """Give a pending task a new deadline; return False if it has already ended. O(1).
 
-        To a later deadline it is one store: the task is filed anew when its present bucket comes up.
+        For a later deadline this is one store: the task is filed anew when its present bucket comes up.
         """
         self._check_initialised()
         return self._refresh(whole_number(handle, "handle"), whole_number(deadline, "deadline"))
@@ -212,7 +212,7 @@ class TimingWheel:
         return True
 
     def _foresee(self, handle: int) -> None:
-        """Prefetch for a `_refresh` that follows: the cache miss then overlaps with reading the clock."""
+        """Prefetch the task for a `_refresh` that follows: the cache miss then overlaps with reading the clock."""
         self._slab.fetch(handle)
 
     def is_pending(self, handle: int) -> bool:
@@ -226,8 +226,8 @@ class TimingWheel:
     def next_expiration(self) -> int | None:
         """Return when `advance` next has work: at or before the earliest deadline; None when nothing is pending.
 
-        It is the earliest bucket's expiration; a task in a higher wheel first cascades there, at or before
-        its deadline. It is not after the clock if a task is already due. O(1); O(log buckets) once per emptied bucket.
+        This is the time at which the earliest bucket comes up; in a higher wheel its tasks only cascade then. If a task
+        is already due, it is not after the clock. O(1); O(log buckets) once per emptied bucket.
         """
         self._check_initialised()
         upcoming = self._upcoming()
@@ -239,10 +239,10 @@ class TimingWheel:
         return -1 if ticks < 0 else ticks * self._tick
 
     def earliest(self) -> tuple[int, list[object]] | None:
-        """Return the earliest deadline, in units, rounded up to a tick, and the items that have it; None for none.
+        """Return the earliest deadline, in units, rounded up to a tick, and the items that have it; None without tasks.
 
-        Exact, where `next_expiration` gives the bucket that comes up first: for virtual clocks, which stop there. It
-        reads the buckets that come up by then: O(tasks that are to cascade before the clock gets there).
+        For virtual clocks, which stop exactly there; at `next_expiration` tasks may only cascade. This reads the
+        buckets that come up by then: O(tasks that cascade before the clock gets there).
         """
         self._check_initialised()
         paused = pause_collection()
@@ -292,9 +292,9 @@ class TimingWheel:
     def advance(self, now: int, budget: int | None = None) -> list[object]:
         """Move the clock to `now` and return the items due, in the order of their deadlines' ticks.
 
-        `budget` bounds the work: how many tasks may be handed out or cascaded in this call. When it runs out the
-        rest stays due, `next_expiration()` is at or before `now`, and the next call goes on; the order is kept.
-        A `now` before the clock is taken as the clock (T7). O(tasks handed out and cascaded).
+        `budget` bounds the work: how many tasks may be handed out or cascaded in this call. When it runs out, the
+        other tasks stay due, `next_expiration()` is at or before `now`, and the next call continues in the same order.
+        A `now` before the clock is ignored: the clock stays (T7). O(tasks handed out and cascaded).
         """
         self._check_initialised()
         left = _FOREVER if budget is None else whole_number(budget, "budget")
@@ -314,9 +314,9 @@ class TimingWheel:
     def poll(self, now: int, budget: int = 1024) -> object | None:
         """Move the clock towards `now` and return the next item due, or None.
 
-        For drivers that run each task before asking for the next, so that a task which an earlier one cancels
-        is never handed out. At most `budget` tasks cascade in one call; None with `next_expiration()` at or
-        before `now` means that there is more to do.
+        For drivers that run each task before they poll again, so that a task that an earlier task cancels is never
+        handed out. At most `budget` tasks cascade in one call. If it returns None while `next_expiration()` is at or
+        before `now`, there is more to do.
         """
         self._check_initialised()
         return self._poll(whole_number(now, "time"), whole_number(budget, "budget"))
@@ -349,7 +349,7 @@ class TimingWheel:
         return now // self._tick
 
     def _file(self, slot: int, cascading: bool) -> None:
-        """Link a live, unlinked slot into the bucket of its deadline, or into the overdue ones."""
+        """Link a live, unlinked slot into its deadline's bucket, or add it to the due or overdue tasks."""
         slab = self._slab
         ticks = slab.deadline[slot]
         if ticks > self._clock:
@@ -389,7 +389,7 @@ class TimingWheel:
         self._place(level)
 
     def _place(self, level: int) -> None:
-        """Record the clock's position in a wheel."""
+        """Record the clock's position in the wheel of `level`."""
         number = self._clock // self._span[level]
         begin = number * self._span[level]
         self._first[level] = number % self._wheel_size
@@ -416,7 +416,7 @@ class TimingWheel:
     def _settle(self, target: int, budget: int) -> int:
         """Cascade, and move the clock towards `target`, until something is due or `target` is reached.
 
-        Returns the budget that is left; 0 or less means that it ran out midway and must be taken up again.
+        Returns the budget that is left. With 0 or less it ran out midway, and the work has to be continued.
         """
         slab = self._slab
         if not slab.is_empty(self._due) and slab.is_empty(self._cascading) and not self._cascade_is_due():
@@ -450,14 +450,14 @@ class TimingWheel:
                 self._set_clock(upcoming)
 
     def _cascade_is_due(self) -> bool:
-        """Return whether a bucket of the clock's tick is still to cascade.
+        """Return whether a bucket that comes up at the clock's tick has yet to cascade.
 
-        Where something is due too, a budget ran out, and the rest of what was cascading has been removed since.
+        If tasks are due as well, a budget ran out, and the tasks that were still cascading have been removed since.
         """
         return len(self._queue) > 0 and self._queue.first_expiration() <= self._clock
 
     def _reach_lone(self, target: int) -> bool:
-        """Move the clock to the next task's deadline if that is known without cascading. Return whether it is."""
+        """Move the clock to the next task's deadline if this is known without cascading. Return whether it moved."""
         slab = self._slab
         sentinel = self._queue.first_bucket()
         slot = slab.first(sentinel)
@@ -506,7 +506,7 @@ class TimingWheel:
             heappop(self._overdue)
 
     def _forget_stale_overdue(self) -> None:
-        """Drop all stale entries, wherever they are. Called once they outnumber the others, so amortised O(1) each."""
+        """Drop all stale entries of the heap. Called when they outnumber the others, so amortised O(1) per entry."""
         paused = pause_collection()
         try:
             self._overdue = [entry for entry in self._overdue if self._is_overdue(entry)]
@@ -527,9 +527,9 @@ class TimingWheel:
     # -- closing and introspection -------------------------------------------------------------------------
 
     def drain(self) -> list[tuple[int, object]]:
-        """Remove everything; return (deadline in units, item) in the order in which they would have run.
+        """Remove all tasks; return (deadline in units, item) in the order in which they would have run.
 
-        O(n log n). They count as cancelled.
+        O(n log n). The tasks count as cancelled.
         """
         self._check_initialised()
         drained = []
@@ -544,7 +544,7 @@ class TimingWheel:
     def _set_back(self, now: int) -> None:
         """Move the clock back to `now`; every task keeps its handle and its deadline. O(n log n).
 
-        For an owner whose own clock has been replaced by another: of one clock, time never goes back (T7).
+        For an owner whose clock has been replaced by another clock; the time of one clock never goes back (T7).
         """
         slab = self._slab
         paused = pause_collection()
@@ -689,7 +689,7 @@ class TimingWheel:
 
 
 def whole_number(value: int, name: str) -> int:
-    """Return an integer clamped to 64 bits, which keeps it beyond every limit. Raises TypeError for anything else."""
+    """Return an integer, clamped to 64 bits: still beyond every limit. Raises TypeError for anything else."""
     if type(value) is not int:
         try:
             value = operator.index(value)

@@ -1,4 +1,4 @@
-"""Idle time-outs: a peer that has been silent for too long."""
+"""Idle time-outs: call a function when a peer has been silent for too long."""
 
 from abeyant.idle.detector import IdleDetector, IdleStats
 

@@ -1,25 +1,25 @@
 # cython: nonecheck=True
-"""Idle time-outs: call `seen` for each packet of a peer; `on_idle` is called once when a peer has been silent.
+"""Idle time-outs: call `seen` for each packet of a peer; `on_idle` is called once when the peer has been silent.
 
 The idea
 --------
-All watched peers are in one timing wheel (`peers.py`), and one task of the timer stands for them all. It runs when the
-wheel's next bucket comes up. `seen` refreshes a peer's task: a look-up and one store, however many are watched. The
-wheel files a task anew only when its bucket comes up, so a busy connection costs a cascade per time-out, not a timer
-per packet.
+All watched peers are in one timing wheel (`peers.py`), and one task of the timer stands for them all. This task runs
+when the wheel's next bucket comes up. `seen` refreshes a peer's entry in the wheel: a look-up and one store, however
+many peers are watched. The wheel files an entry anew only when its bucket comes up, so a busy connection costs a
+cascade per time-out, not a timer per packet.
 
 Ground rules
 ------------
-* The lock guards the wheel, the table and the alarm. Compiled, on an interpreter with a global lock, that one is the
-  lock, by the ground rules of timer/base.py: between `lock` and `unlock` no Python call, and nothing made that the
-  collector tracks (but in `_grow`, `_widen` and `drain`, which pause it or expect it). Interpreted, `lock` takes a
+* The lock guards the wheel, the table and the alarm. Compiled, on an interpreter with a global lock (GIL), the GIL is
+  the lock, by the ground rules of timer/base.py: between `lock` and `unlock` no Python call, and no new object that the
+  collector tracks (but in `_grow`, `_widen` and `drain`, which pause it or expect it). Interpreted, `lock` acquires a
   `Mutex`, which keeps finalisers and signal handlers from using this detector half changed.
-* Peers' `__hash__` and `__eq__` are the user's code, and run with the lock free: the hash is taken before; to compare,
-  `find` releases the lock, and looks again if what it had read has changed meanwhile. `on_idle` runs, and the timer is
-  called, with the lock free too: the timer may be a loop's, and its clock is then the user's code.
-* `_alarm_at` is the time for which the timer's task is set: `_NEVER` for none, `_AWAKE` during a turn, which sets the
-  next alarm at its end. A thread that changes it under the lock draws a `_number`, and then calls the timer with the
-  lock free. If another number has been drawn when the timer returns, the task that it started is surplus.
+* Peers' `__hash__` and `__eq__` are the user's code, and run with the lock free: the hash is computed before; to
+  compare, `find` releases the lock, and starts again if the peer was removed meanwhile. `on_idle` runs, and the timer
+  is called, with the lock free too: the timer may be an `aio.Timer`, and its loop's clock the user's code.
+* `_alarm_at` is the deadline of this detector's task in the timer: `_NEVER` without a task, `_AWAKE` during a turn,
+  which sets the next alarm at its end. A thread that changes it under the lock draws a new `_number`, and then starts
+  the task with the lock free. If another number has been drawn meanwhile, the started task is surplus, and cancelled.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _NOBODY = object()
 
 
 class IdleStats(NamedTuple):
-    """One consistent reading of a detector's counts. `watched` is current; the others are sums since it was made."""
+    """One consistent reading of a detector's counts. `watched` is current; the others are sums since its start."""
 
     watched: int
     """Peers whose countdown runs now: each once. (`PurgatoryStats.watched` counts pairs of operation and key.)"""
@@ -87,11 +87,11 @@ class IdleDetector:
     """Calls `on_idle(peer)` once when a peer has not been `seen` for `timeout` seconds, and forgets it.
 
     A peer is anything hashable: a connection, its number, an address. Safe to use from any thread that may use the
-    timer: from any at all on a `SystemTimer` or a `ManualTimer`, from the loop's own on an `aio.Timer`.
+    timer: from every thread with a `SystemTimer` or a `ManualTimer`, from the loop's thread with an `aio.Timer`.
 
     `on_idle` runs where the timer runs its callbacks: never earlier than `timeout` after the last `seen`, and at most
-    one tick of the timer later. What it raises goes where the timer reports errors, and harms no other peer. A peer
-    that is seen again, in `on_idle` or after it, starts again.
+    one tick of the timer later. Its errors are reported as the timer reports errors, and harm no other peer. A peer
+    that is seen again, in `on_idle` or after it, is watched again.
 
     Memory: some 60 bytes per peer, the peer itself not counted.
 
@@ -114,13 +114,13 @@ class IdleDetector:
     def __init__(
         self, timeout: float | timedelta, on_idle: Callable[[Any], object], timer: Timer | None = None
     ) -> None:
-        """Make a detector without peers. `timeout` in seconds, up to a hundred years; `timer` is any of this package's.
+        """Create a detector without peers. `timeout` is in seconds, up to a hundred years; `timer` is of any kind.
 
-        Without a `timer` it makes a `SystemTimer` of its own, whose thread begins with the first peer; `close` closes
-        it. Inside a running asyncio loop that would run `on_idle` in the wrong thread, and raises RuntimeError.
+        Without a `timer` it creates a `SystemTimer` of its own, whose thread starts with the first peer; `close` closes
+        that timer. Inside a running asyncio loop this raises RuntimeError, as `on_idle` would run in the wrong thread.
 
-        Raises ValueError for a time-out that is not positive or that never ends, and TypeError for an `on_idle` that
-        cannot be called, or is a coroutine function, which the timer would call and nobody would await.
+        Raises ValueError for a time-out that is not positive, or is above a hundred years, and TypeError for an
+        `on_idle` that is not callable, or is an `async def`, which nobody would await.
         """
         if self._is_made():
             raise TypeError(f"{self!r}: its __init__ has been called before")
@@ -147,7 +147,7 @@ class IdleDetector:
     # -- for users -----------------------------------------------------------------------------------------
 
     def seen(self, peer: Any) -> None:
-        """Record that `peer` is alive now: start its time-out, or start it again. O(1).
+        """Record that `peer` is alive now: start or restart its time-out. O(1).
 
         Raises TimerClosedError once the detector or its timer is closed, as `on_idle` would never be called.
         """
@@ -171,7 +171,7 @@ class IdleDetector:
             peers.unlock()
         if closed:
             raise TimerClosedError(
-                f"{self!r} is closed, or its timer or event loop is, and cannot watch {peer!r}; make a new one"
+                f"{self!r} cannot watch {peer!r}: the detector, its timer or event loop is closed; create a new one"
             )
         if number:
             try:
@@ -181,7 +181,7 @@ class IdleDetector:
                 raise
 
     def forget(self, peer: Any) -> bool:
-        """Stop watching `peer`, without a call of `on_idle`; return True exactly if this prevented one. O(1)."""
+        """Stop watching `peer`. Return True exactly if this prevented a call of `on_idle`. O(1)."""
         hashed = hash(peer)
         alarm = None
         known = None
@@ -202,7 +202,7 @@ class IdleDetector:
         return slot >= 0
 
     def idle_for(self, peer: Any) -> float | None:
-        """Return for how many seconds `peer` has been silent, to a timer tick; None if it is not watched. O(1)."""
+        """Return how many seconds `peer` has been silent, within a timer tick; None if it is not watched. O(1)."""
         hashed = hash(peer)
         now = self._timer._now()
         deadline: int | None = None
@@ -228,8 +228,8 @@ class IdleDetector:
     def close(self) -> list[Any]:
         """Stop watching, and return the peers that were watched, in the order of their deadlines. O(n log n).
 
-        `on_idle` is not called for them. `seen` raises after it. A second call returns an empty list. A timer that was
-        given stays open. Close the detector before that timer: once the timer is closed, `on_idle` is never called.
+        `on_idle` is not called for them. Later calls of `seen` raise, and of `close` return an empty list. A timer that
+        was passed in stays open. Close the detector before it: once the timer is closed, `on_idle` is never called.
         """
         if not self._is_made():
             raise TypeError(f"{type(self).__name__}: its __init__ must call super().__init__() before it is used")
@@ -288,7 +288,7 @@ class IdleDetector:
         self.close()
 
     def __reduce__(self) -> str:
-        raise TypeError(f"{self!r} cannot be copied or pickled: two could not share those it watches")
+        raise TypeError(f"{self!r} cannot be copied or pickled: two detectors cannot share its peers")
 
     def _is_made(self) -> bool:
         """Return whether `__init__` has been called."""
@@ -299,7 +299,7 @@ class IdleDetector:
         return f"<IdleDetector of {self.timeout:g}s, {state}>"
 
     def _reset_in_child(self) -> object:
-        """Forget all peers in a forked child, as they are the parent's. Return what was inherited."""
+        """Forget all peers in a forked child, as the parent watches them. Return the inherited objects."""
         former = self._peers
         inherited = former, self._alarm
         self._watch_nobody()
@@ -308,7 +308,7 @@ class IdleDetector:
         return inherited
 
     def _set_back(self, loop: Any) -> None:
-        """Follow the new clock of `loop`, if it is the timer's; it may be behind the last one. For virtual time."""
+        """If `loop` is the timer's loop, use its new clock, even if that shows an earlier time. For virtual time."""
         if getattr(self._timer, "loop", None) is loop:
             now = self._timer._now()
             self._peers.lock()
@@ -362,7 +362,7 @@ class IdleDetector:
             self._set_alarm(number, deadline)
 
     def _set_alarm(self, number: int, deadline: int) -> None:
-        """Have the timer call `_turn` at `deadline`, for the caller that drew `number`."""
+        """Have the timer call `_turn` at `deadline`, unless a number other than `number` has been drawn meanwhile."""
         try:
             task: TimerTask | None = self._timer._start(_TURN, (self,), 0, deadline)
         except BaseException:

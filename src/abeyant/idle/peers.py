@@ -1,10 +1,9 @@
 """The watched peers: each is a slot of a timing wheel, found through a hash table.
 
-Pure data; nothing in here runs `on_idle` or asks a timer. The table is of chains threaded through the wheel's own slots
-(`_chain`, `_hash`), and its keys are the wheel's items. The garbage collector sees a dozen objects, however many are
-watched.
+Pure data: nothing in here runs `on_idle` or calls a timer. The table chains the wheel's own slots (`_chain`, `_hash`),
+and its keys are the wheel's items. The garbage collector sees a dozen objects, however many peers are watched.
 
-The ground rules are those of detector.py. Every method but `lock` wants the lock held.
+The ground rules are those of detector.py. Call every method but `lock` with the lock held.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Peers:
         self._first = array("i", [-1]) * (1 << _FIRST_BITS)  # the first slot of each chain
 
     def lock(self) -> None:
-        """Take the lock; do nothing where the interpreter's global lock serves as it."""
+        """Acquire the lock; do nothing where the interpreter's global lock is enough."""
         if _LOCKED:
             self._lock.acquire()
 
@@ -51,7 +50,7 @@ class Peers:
             self._lock.release()
 
     def find(self, peer: Hashable, hashed: int) -> int:
-        """Return the slot of a peer, or -1. Releases the lock to compare; the result holds when it returns."""
+        """Return the slot of a peer, or -1, valid on return. The lock is released while peers are compared."""
         slab = self.wheel._slab
         while True:
             started = self.wheel._started
@@ -78,7 +77,7 @@ class Peers:
                     return -1
 
     def add(self, peer: Hashable, hashed: int, deadline: int) -> None:
-        """Watch a peer that is not watched. O(1), amortised."""
+        """Watch a peer that is not watched yet. O(1), amortised."""
         if len(self.wheel) >> self._bits:
             self._widen()
         handle = self.wheel._add(deadline, peer)
@@ -95,13 +94,13 @@ class Peers:
         self._first[bucket] = slot
 
     def refresh(self, slot: int, deadline: int) -> None:
-        """Give a peer a later deadline; ignore an earlier one, of a thread that read the clock before another. O(1)."""
+        """Give a peer a later deadline. Ignore an earlier one, of a thread that read the clock before another. O(1)."""
         filed: int = self.wheel._slab.deadline[slot]
         if deadline > (filed - 1) * self.wheel._tick:
             self.wheel._refresh(self.wheel._slab.handle(slot), deadline)
 
     def remove(self, slot: int) -> Any:
-        """Stop watching a peer; return it, for the caller to drop with the lock free. O(its chain)."""
+        """Stop watching a peer; return it, for the caller to drop with the lock free. O(slots in its chain)."""
         self._unchain(slot)
         return self.wheel._remove(self.wheel._slab.handle(slot))
 
@@ -112,12 +111,12 @@ class Peers:
         return self.wheel._next_due()
 
     def take(self, slot: int) -> Any:
-        """Stop watching a peer whose time-out has passed; return it."""
+        """Stop watching a peer whose time-out has passed; return the peer."""
         self._unchain(slot)
         return self.wheel._hand_out(slot)
 
     def close(self) -> list[tuple[int, Any]]:
-        """Stop watching; return all (deadline, peer), by deadline. O(n log n)."""
+        """Stop watching all peers; return (deadline, peer) for each, by deadline. O(n log n)."""
         self.closed = True
         for bucket in range(1 << self._bits):  # from here on `find` finds no peer, while `drain` allocates
             self._first[bucket] = -1
@@ -127,7 +126,7 @@ class Peers:
         return ((hashed * _GOLDEN) & _WORD) >> (64 - self._bits)
 
     def _unchain(self, slot: int) -> None:
-        """Take a slot out of its chain. O(those in the chain)."""
+        """Take a slot out of its chain. O(slots in the chain)."""
         bucket = self._bucket(self._hash[slot])
         before = self._first[bucket]
         if before == slot:
@@ -138,7 +137,7 @@ class Peers:
         self._chain[before] = self._chain[slot]
 
     def _grow(self) -> None:
-        """Grow to the wheel's number of slots."""
+        """Grow the table to the wheel's number of slots."""
         paused = pause_collection()
         try:
             room = self.wheel._slab._room

@@ -1,5 +1,5 @@
-"""Kernels over columns: hash, deal, narrow, sort, resolve and replay whole arrays of integers.
+"""Functions over whole columns of integers: hash, shard, pack, sort, resolve and replay them.
 
-Columns are buffers of any library (`array`, NumPy, Arrow); nothing here imports one. No thread, clock or I/O, as in the
-engine, whose slots and queue of buckets the wheels of `bulk.py` and `trace_wheel.py` use.
+Columns are buffers of any library (`array`, NumPy, Arrow); none of these libraries is imported here. As in the engine,
+there are no threads, clocks or I/O. The wheels of `bulk.py` and `trace_wheel.py` use its slots and its delay queue.
 """

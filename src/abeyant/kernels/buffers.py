@@ -16,8 +16,8 @@ def integers(buffer: ReadableBuffer, name: str) -> memoryview:
     """Return a view of `buffer` as signed 64-bit integers in the machine's order. Nothing is copied.
 
     Takes a one-dimensional, contiguous buffer of such integers, or of raw bytes (`pyarrow.Array.buffers()[1]`, for
-    an array without offset). Dates: `values.view("int64")`. Raises TypeError for any other kind of element, and
-    ValueError for any other shape, each naming the argument `name`.
+    an array without offset). Pass NumPy's dates as `values.view("int64")`. Raises TypeError for any other kind of
+    element, and ValueError for any other shape; the messages call the argument `name`.
     """
     try:
         view = memoryview(buffer)
@@ -48,7 +48,7 @@ def writable_integers(buffer: WriteableBuffer, name: str) -> memoryview:
 
 
 def flags(buffer: WriteableBuffer, name: str, length: int) -> memoryview:
-    """Return a view, as unsigned bytes, of a buffer of `length` one-byte elements to be filled with 0 and 1."""
+    """Return a writable view, as unsigned bytes, of a buffer of `length` one-byte elements."""
     view = memoryview(buffer)
     if view.itemsize != 1 or view.ndim != 1 or not view.contiguous or len(view) != length:
         raise ValueError(f"{name} must be one-dimensional and contiguous, with {length} elements of one byte")
@@ -60,7 +60,7 @@ def flags(buffer: WriteableBuffer, name: str, length: int) -> memoryview:
 def same_length(name: str, view: memoryview, other: str, length: int) -> None:
     """Raise ValueError unless `view` has `length` elements, as many as `other`."""
     if len(view) != length:
-        raise ValueError(f"{name} has {len(view)} elements and {other} has {length}")
+        raise ValueError(f"{name} has {len(view)} elements, expected {length}, as many as {other}")
 
 
 def zeros(typecode: str, length: int) -> array[int]:

@@ -1,8 +1,8 @@
 """A timing wheel over columns: start many tasks, stop many, expire into an array.
 
-It is `TimingWheel`, with the same laws, but without a Python object for each timer: a task is its handle and a
-*payload*, an integer of the caller's (a row number, an id). One call processes a whole buffer, so the cost of a call is
-paid once. Payloads are in an array of their own beside the wheel's, by slot; the wheel's list of items stays empty.
+It follows the laws of `TimingWheel`, but has no Python object for each timer: a task is its handle and a *payload*, an
+integer that the caller chooses (a row number, an id). One call processes a whole buffer, so the cost of a call is paid
+once. Payloads are in an array of their own, by slot; the list of items in the wheel stays empty.
 
 Memory: 36 bytes a slot; the arrays double as they fill.
 """
@@ -29,8 +29,8 @@ _CHUNK = 4096  # payloads that `advance` fetches at a time
 class BulkWheel:
     """Pending tasks by deadline, each with an integer payload. Times are integers in the caller's unit.
 
-    `tick` is the length of a tick in units, `wheel_size` the number of buckets a wheel, `start` the first time. As
-    with `TimingWheel` time is an argument, and the owner serialises all calls. Buffers are of signed 64-bit
+    `tick` is the length of a tick in units, `wheel_size` the number of buckets per wheel, `start` the first time. As
+    with `TimingWheel`, time is an argument, and the owner serialises all calls. Buffers are of signed 64-bit
     integers: see `buffers.integers`.
     """
 
@@ -53,8 +53,8 @@ class BulkWheel:
         """Start a task for each deadline; return their handles (`q`), in the same order. O(1) a task.
 
         Without `payloads` a task's payload is its handle. A deadline already past is due at the next `advance`
-        (T5). Raises OverflowError for a deadline beyond +-2**62 units, naming its position; no task is started
-        then, nor when memory runs out.
+        (T5). Raises OverflowError for a deadline beyond +-2**62 units, naming its position. If this or MemoryError is
+        raised, no task is started.
         """
         self._check_initialised()
         when = integers(deadlines, "deadlines")
@@ -67,7 +67,7 @@ class BulkWheel:
         try:
             self._add_all(when, what, payloads is None, handles)
         except BaseException:
-            self._remove_all(handles, zeros("B", len(handles)))  # those not reached are 0: no handle
+            self._remove_all(handles, zeros("B", len(handles)))  # handles that were not made yet are 0, which is none
             raise
         return handles
 
@@ -75,7 +75,7 @@ class BulkWheel:
         """Stop the tasks of these handles; return how many were pending. O(1) a task.
 
         `removed`, a buffer of as many one-byte elements, gets 1 for each task that this call prevented from
-        coming due, 0 where it had ended or the same handle stood earlier in `handles` (T3).
+        coming due, and 0 if the task had ended or its handle also stands earlier in `handles` (T3).
         """
         self._check_initialised()
         which = integers(handles, "handles")
@@ -87,8 +87,8 @@ class BulkWheel:
     ) -> int:
         """Give the tasks of these handles new deadlines; return how many were pending. O(1) a task.
 
-        `refreshed` gets 1 for each task that was pending, else 0, as `removed` in `remove_many`. Raises
-        OverflowError as `add_many` does, and changes nothing then.
+        `refreshed`, a buffer of as many one-byte elements, gets 1 for each task that was pending, else 0. Raises
+        OverflowError as `add_many` does, and then changes nothing.
         """
         self._check_initialised()
         which = integers(handles, "handles")
@@ -105,8 +105,8 @@ class BulkWheel:
     def advance(self, now: int, budget: int | None = None) -> array[int]:
         """Move the clock to `now`; return an `array("q")` of the due payloads, in the order of their deadlines' ticks.
 
-        The laws and `budget` are those of `TimingWheel.advance`: when the budget runs out, `next_expiration()` is at
-        or before `now` and the next call goes on. O(tasks handed out and cascaded).
+        Laws and `budget` are the same as for `TimingWheel.advance`: when the budget runs out, `next_expiration()` is at
+        or before `now`, and the next call continues. O(tasks handed out and cascaded).
         """
         self._check_initialised()
         left = _FOREVER if budget is None else budget
@@ -122,14 +122,14 @@ class BulkWheel:
     def advance_into(self, now: int, payloads: WriteableBuffer, budget: int | None = None) -> int:
         """Advance as `advance` does, into the caller's buffer. Return the number of payloads written.
 
-        A full buffer ends the call as a spent budget does: the rest stays due.
+        A full buffer ends the call as a spent budget does: all other due tasks stay due.
         """
         self._check_initialised()
         out = writable_integers(payloads, "payloads")
         return self._advance_into(now, out, _FOREVER if budget is None else budget)[0]
 
     def next_expiration(self) -> int | None:
-        """Return the time at which `advance` next has work, by the earliest deadline; None if nothing is pending."""
+        """Return when `advance` next has work: at or before the earliest deadline; None when nothing is pending."""
         self._check_initialised()
         return self._wheel.next_expiration()
 
@@ -174,7 +174,7 @@ class BulkWheel:
         return self._wheel.clock
 
     def stats(self) -> WheelStats:
-        """Return the counts since the wheel was made. O(1)."""
+        """Return counts of what the wheel did since it was made. O(1)."""
         self._check_initialised()
         return self._wheel.stats()
 

@@ -1,8 +1,8 @@
-"""Join four columns to rows, dealt out to shards by the uppermost bits of the first: one pass of a radix sort.
+"""Join four columns into rows, grouped into shards by the first column's uppermost bits: one pass of a radix sort.
 
-The columns are joined as they are dealt out, so each value is read once and written once (Knuth, TAOCP 3, 5.2.5).
+Rows are joined while they are dealt out to shards, so each value is read once and written once (Knuth, TAOCP 3, 5.2.5).
 
-O(rows + shards). Compiled, both functions leave the interpreter's lock to other threads.
+O(rows + shards). When compiled, both functions release the global interpreter lock.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def pair_hashes(
 ) -> None:
     """Write into `places` and `identities` the two hashes of each row's pair of texts.
 
-    `ones` and `others` are hashes of texts as `hashing.hash_texts` writes them, two each. `one_of` and `other_of` are
-    each row's numbers among them, 32-bit integers; either may be empty, and row n then has number n. The order of a
-    pair matters: reversed, it has other hashes. Raises ValueError for a number that is not there, or columns of
+    `ones` and `others` hold two hashes per text, as `hashing.hash_texts` writes them. `one_of` and `other_of` hold for
+    each row the indices of its two texts, as 32-bit integers; either may be empty, and row n then has text n. The order
+    of a pair matters: a reversed pair has other hashes. Raises ValueError for an index out of range, or columns of
     different length; TypeError for other kinds of buffer.
     """
     place = writable_integers(places, "places")
@@ -54,7 +54,7 @@ def pair_hashes(
         if len(rows):
             same_length(f"{name}_of", rows, "places", len(place))
         if not _all_in_range(rows, len(values) // 2, len(place)):
-            raise ValueError(f"{name}_of has a number that none of the {len(values) // 2} hashes of {name}s has")
+            raise ValueError(f"{name}_of has an index out of range for the {len(values) // 2} texts in {name}s")
         columns += [_unsigned(values), rows]
     _pair(columns[0], columns[1], columns[2], columns[3], _unsigned(place), _unsigned(identity))
 
@@ -67,10 +67,10 @@ def deal(
     ends: WriteableBuffer,
     rows: WriteableBuffer,
 ) -> None:
-    """Write the columns into `rows`, four integers to a row, shard after shard, each in the order of its rows.
+    """Join the columns into `rows` of four integers, shard after shard; within a shard, rows keep their order.
 
-    `ends` becomes the end of each shard, in rows. There are as many shards as it has elements, a power of two that is
-    at least 2; a row's shard is the uppermost bits of its place, without a sign. Raises ValueError for columns of
+    `ends` receives the end of each shard, counted in rows. Its length is the number of shards, a power of two from 2
+    on; a row's shard is the uppermost bits of its place, as an unsigned integer. Raises ValueError for columns of
     different length or another number of shards, TypeError for other kinds of buffer.
     """
     place = integers(places, "places")
@@ -80,7 +80,7 @@ def deal(
         same_length(name, column, "places", len(place))
         columns.append(column)
     out = writable_integers(rows, "rows")
-    same_length("rows", out, "places, four times,", _WIDTH * len(place))
+    same_length("rows", out, "places times 4", _WIDTH * len(place))
     shards = writable_integers(ends, "ends")
     if len(shards) < 2 or len(shards) & (len(shards) - 1):
         raise ValueError(f"ends has {len(shards)} elements, which is not a power of two above 1")
@@ -121,7 +121,7 @@ def _pair(
 
 
 def _both(one: int, other: int) -> int:
-    """Return a hash of two hashes, spread as evenly as they are."""
+    """Combine two hashes into one, which is spread as evenly as they are."""
     return (one * _GOLDEN + other) & _ALL
 
 

@@ -1,10 +1,10 @@
 """Hash each text of an Arrow column to two 64-bit numbers, with seeds.
 
-SipHash-1-3 (Aumasson and Bernstein, 2012; one round a word, three at the end), as CPython uses for its strings and Rust
-for its tables: texts that collide cannot be made without knowing the seed. Two hashes with different seeds distinguish
-a billion texts but for a chance of 10**-19.
+The hash is SipHash-1-3 (Aumasson and Bernstein, 2012; one round per word, three at the end), which CPython uses for
+strings and Rust for hash tables: nobody can construct texts that collide without knowing the seed. Two hashes with
+different seeds distinguish a billion texts, except with probability 10**-19.
 
-O(bytes), eight at a time. Compiled, it leaves the interpreter's lock to other threads.
+O(bytes); eight bytes are read at a time. When compiled, `hash_texts` releases the global interpreter lock.
 """
 
 from __future__ import annotations
@@ -35,10 +35,9 @@ _LAST = 3  # rounds after the last word
 def hash_texts(offsets: ReadableBuffer, data: ReadableBuffer, seed: bytes, hashes: WriteableBuffer) -> None:
     """Write into `hashes` two numbers per text: text n is the bytes [offsets[n], offsets[n + 1]) of `data`.
 
-    `offsets` has one integer more than there are texts, of 32 bits as Arrow's text has, or of 64 as its large text;
-    `hashes` are twice as many 64-bit integers as there are texts. `seed` is of `SEED` bytes. Raises ValueError for
-    offsets that are not within `data` or go back, or for another length of `seed` or `hashes`; TypeError for other
-    kinds of buffer.
+    `offsets` has one integer more than there are texts: of 32 bits as in Arrow's string type, or of 64 as in its
+    large_string. `hashes` has two 64-bit integers per text, `seed` has `SEED` bytes. Raises ValueError for offsets that
+    are not within `data` or decrease, or for another length of `seed` or `hashes`; TypeError for other kinds of buffer.
     """
     ends = memoryview(offsets)
     ends = ends.cast("B").cast("i") if ends.format == "i" and len(ends) else integers(offsets, "offsets")
@@ -47,7 +46,7 @@ def hash_texts(offsets: ReadableBuffer, data: ReadableBuffer, seed: bytes, hashe
     if len(seed) != SEED:
         raise ValueError(f"seed has {len(seed)} bytes, expected {SEED}")
     out = memoryview(hashes).cast("B").cast("Q")
-    same_length("hashes", out, "offsets, less one, twice,", 2 * (len(ends) - 1))
+    same_length("hashes", out, "offsets minus 1, times 2", 2 * (len(ends) - 1))
     text = memoryview(data).cast("B")
     none = memoryview(array("q" if ends.format == "i" else "i"))
     narrow, wide = (ends, none) if ends.format == "i" else (none, ends)
@@ -56,7 +55,7 @@ def hash_texts(offsets: ReadableBuffer, data: ReadableBuffer, seed: bytes, hashe
 
 
 def _hash(narrow: memoryview, wide: memoryview, text: memoryview, size: int, seed: memoryview, out: memoryview) -> bool:
-    """Hash all texts and return True; stop and return False at the first offset that goes back or beyond the data."""
+    """Hash all texts and return True; stop and return False at the first offset that decreases or exceeds the data."""
     is_narrow = len(narrow) > 0
     begin = narrow[0] if is_narrow else wide[0]
     if begin < 0:
@@ -123,7 +122,7 @@ def _sip(text: memoryview, begin: int, end: int, seed: memoryview, out: memoryvi
 
 
 def _word(text: memoryview, begin: int) -> int:
-    """Return eight bytes as an integer, the lowest first."""
+    """Return eight bytes from `begin` on as a little-endian integer."""
     word = 0
     for place in range(8):  # exactly eight, which a C compiler turns into one load
         byte = text[begin + place]
@@ -132,7 +131,7 @@ def _word(text: memoryview, begin: int) -> int:
 
 
 def _last_word(text: memoryview, begin: int, end: int) -> int:
-    """Return the bytes up to the end, fewer than eight, as an integer."""
+    """Return the bytes from `begin` to `end`, fewer than eight, as a little-endian integer."""
     if begin == end:
         return 0
     if end >= 8:  # one load, of the eight bytes that end there

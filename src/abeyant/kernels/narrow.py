@@ -3,11 +3,11 @@
 Each value is written as its difference from the column's least value, in as many bytes as the greatest difference needs
 (*frame of reference*; Goldstein, Ramakrishnan and Shaft, 1998). So a time within a day takes five bytes, and not eight.
 
-Rows are written block by block, and each block begins with a head that has all that is needed to read it: its number of
-rows, the width of each column in bytes, and the least value of each. Blocks may be joined in any order. A writer may
-give a column fewer bytes than it needs: then its uppermost bits are lost.
+Rows are written block by block. Each block begins with a head that has all that is needed to read the block: its number
+of rows, and for each column its width in bytes and its least value. Blocks may be joined in any order. A writer may
+give a column fewer bytes than it needs: then the uppermost bits of its values are lost.
 
-O(bytes). Compiled, both functions leave the interpreter's lock to other threads.
+O(bytes). When compiled, both functions release the global interpreter lock.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ def narrow(
 ) -> None:
     """Write rows into `packed`, block after block; block n ends before row `ends[n]`.
 
-    `widths` and `least` have an integer per column: bytes from 0 to 8, and the number to subtract from each value. A
-    row has a byte at least. A block without rows is left out. `packed` has `head_size` bytes for each block with rows,
-    and the sum of the widths for each row. Raises ValueError for buffers that do not fit one another,
+    `widths` has for each column the number of bytes of a value, from 0 to 8 and not all 0; `least` has the number to
+    subtract from each value. A block without rows is left out. `packed` must have `head_size` bytes for each block with
+    rows, and the sum of the widths for each row. Raises ValueError for buffers that do not fit one another,
     TypeError for other kinds of buffer.
     """
     values, stops = integers(rows, "rows"), integers(ends, "ends")
     width, low = integers(widths, "widths"), integers(least, "least")
     out = memoryview(packed).cast("B")
     if not len(width) or len(width) != len(low):
-        raise ValueError(f"widths and least must have one element per column (1 or more): {len(width)} and {len(low)}")
+        raise ValueError(f"widths and least must have the same length, 1 or more, not {len(width)} and {len(low)}")
     if any(not 0 <= each <= _WORD for each in width) or not any(width):
-        raise ValueError(f"widths are from 0 to {_WORD} bytes, and one at least is not 0, not {width.tolist()}")
+        raise ValueError(f"widths must be from 0 to {_WORD} bytes, at least one of them not 0, not {width.tolist()}")
     count, left = divmod(len(values), len(width))
     if left:
         raise ValueError(f"rows has {len(values)} integers, not a multiple of {len(width)}, the width of a row")
     if not _rises(stops, count):
-        raise ValueError(f"ends go back, or do not end with the {count} rows")
+        raise ValueError(f"ends must not decrease, and the last must be {count}, the number of rows")
     blocks = sum(1 for block in range(len(stops)) if stops[block] > (stops[block - 1] if block else 0))
     size = blocks * head_size(len(width)) + count * sum(width)
     if len(out) != size:
@@ -72,16 +72,16 @@ def narrow(
 def widen(packed: ReadableBuffer, columns: int, first_least: int = 0) -> array[int]:
     """Return the rows of consecutive blocks, each row of `columns` integers.
 
-    `first_least` is added to each value of the first column. Raises ValueError unless `packed` is whole blocks.
+    `first_least` is added to each value of the first column. Raises ValueError unless `packed` has whole blocks only.
     """
     if columns < 1:
-        raise ValueError(f"columns is a number of columns, at least 1, not {columns}")
+        raise ValueError(f"columns must be at least 1, not {columns}")
     blocks = memoryview(packed).cast("B")
     if not len(blocks):
         return zeros("q", 0)
     count = _count(blocks, columns)
     if count < 0:
-        raise ValueError(f"packed has {len(blocks)} bytes, which are no whole blocks of {columns} columns")
+        raise ValueError(f"packed has {len(blocks)} bytes, which are not whole blocks of {columns} columns")
     rows = zeros("q", count * columns)
     if count:
         widths, masks, least = zeros("q", columns), zeros("Q", columns), zeros("q", columns)
@@ -90,7 +90,7 @@ def widen(packed: ReadableBuffer, columns: int, first_least: int = 0) -> array[i
 
 
 def _rises(ends: Integers, count: int) -> bool:
-    """Return whether each end is at least the one before, and the last is the number of rows."""
+    """Return whether `ends` never decrease, and the last is `count`."""
     last = 0
     for end in ends:
         if end < last:
@@ -134,7 +134,7 @@ def _narrow(rows: Integers, ends: Integers, widths: Integers, least: Integers, p
 
 
 def _count(blocks: memoryview, columns: int) -> int:
-    """Return the number of rows of all blocks; -1 if a block is not whole."""
+    """Return the number of rows of all blocks; -1 if a block is invalid or cut off."""
     count = place = 0
     with cython.nogil:
         while place < len(blocks):
@@ -196,13 +196,13 @@ def _widen(
 
 
 def _write(packed: memoryview, place: int, value: int) -> None:
-    """Write an integer as eight bytes, the lowest first."""
+    """Write an integer as eight little-endian bytes."""
     for number in range(8):
         packed[place + number] = (value >> (8 * number)) & 0xFF
 
 
 def _read(packed: memoryview, place: int) -> int:
-    """Return the signed integer of eight bytes, the lowest first."""
+    """Return eight little-endian bytes as a signed integer."""
     value = 0
     for number in range(8):
         byte = packed[place + number]

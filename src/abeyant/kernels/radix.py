@@ -20,10 +20,10 @@ _DIGIT_MASK = _DIGITS - 1
 def sort_by_key(keys: Integers, rows: Integers) -> None:
     """Sort 64-bit `keys` (from 0 to 2**62), and 32-bit `rows` with them, in place; stable.
 
-    Without any `rows` only the keys are sorted. O(n) for each 11 bits of the keys' range.
+    If `rows` is empty, only the keys are sorted. O(n) for each 11 bits of the keys' range.
     """
     if rows and len(rows) != len(keys):
-        raise ValueError(f"rows has {len(rows)} elements and keys has {len(keys)}")
+        raise ValueError(f"rows has {len(rows)} elements, expected {len(keys)}, as many as keys")
     if not _is_sorted(keys):
         _sort(memoryview(keys), memoryview(rows), zeros("q", len(keys)), zeros("i", len(rows)))
 

@@ -1,31 +1,30 @@
-"""Columnar replay: run the trace of one instance through the wheel; return outcomes and the wheel's own work.
+"""Columnar replay: run the trace of one instance through the wheel; return outcomes, and counts of the wheel's work.
 
 A trace is three columns of 64-bit integers, with a row for each operation: its start, its time-out, and the time at
-which its condition came true. `replay` decides each outcome by the laws O1-O3, and runs every operation that had to
-wait through the wheel: filed, cascaded, and stopped when it completes or handed out when it expires. The wheel is
-`TraceWheel`, which does what `TimingWheel` does and counts what it counts, for any tick and wheel size; so a what-if is
-a call with another tick. It is a pure function of its arguments: nothing is shared or kept.
+which its condition came true. `replay` decides each outcome by the laws O1-O3. Each operation that had to wait goes
+through the wheel: it is filed, cascaded, and stopped when it completes or handed out when it expires. The wheel is
+`TraceWheel`, which does and counts the same as `TimingWheel`, for any tick and wheel size. So a what-if analysis is a
+call with another tick. `replay` is a pure function of its arguments: nothing is shared or kept.
 
 The outcome and the wheel
 -------------------------
-* **The outcome is the law's, at exact deadlines**, whatever the tick: completed at max(start, end) where end <=
+* **The outcome follows the laws, at exact deadlines**, whatever the tick: completed at max(start, end) where end <=
   deadline (`deadline="exclusive"`: end < deadline) or end <= start; expired at the deadline otherwise.
-* **Lateness is the wheel's.** It can report an expiry only at the first tick at or after the deadline; lateness is
-  that time minus the deadline, in units, 0 where the tick is 1. An operation whose condition came true in between
-  has expired by the law, and would have completed under a driver of that tick: `overtaken` counts these.
+* **Lateness comes from the wheel.** The wheel can report an expiry only at the first tick at or after the deadline;
+  lateness is that tick's time minus the deadline, in units, and 0 if the tick is 1. If an operation's condition came
+  true in between, it expired by the laws, but would have completed with a real driver: `overtaken` counts these.
 
 The driver
 ----------
-It is an ideal driver, which wakes exactly when the delay queue's first bucket comes up and needs no time to run; the
-clock of the wheel moves only then, as in Kafka's `SystemTimer` and in our `ManualTimer`. A bucket queued with a
-time that has passed already (the clock lagged behind) comes up at the end of the same instant. Within an instant
+The driver is ideal: it wakes exactly when the delay queue's first bucket expires, and needs no time to run. The clock
+of the wheel moves only then, as in Kafka's `SystemTimer` and in our `ManualTimer`. A bucket that is queued with a
+time that has passed already (the clock lagged behind) expires at the end of the same instant. Within an instant
 progress comes before starts, and starts before expiries (O3). An operation whose condition holds when it starts is
 never timed, as in the purgatory.
 
-Cost: O(rows), however many are pending: streams of columns for the wheel, and a radix sort that brings the ends, and
-unless they are sorted the starts, into order. Memory: 21 bytes a row, 24 more
-unless they are sorted by start, and 16 more for each that completes after a wait.
-The global interpreter lock is held throughout.
+Cost: O(rows), however many are pending. The wheel reads columns in sequence; a radix sort brings the ends into order,
+and the starts unless they are sorted. Memory: 21 bytes per row, 24 more unless the rows are sorted by start, and 16
+more for each row that completes after a wait. The global interpreter lock is held throughout.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _MOST_ROWS = 1 << 30  # as many as a wheel holds
 
 
 class ReplayStats(NamedTuple):
-    """Counts of a replay: of its operations, and of the wheel's work. Times are in the trace's unit."""
+    """Counts of a replay's operations and of the wheel's work. Times are in the trace's unit."""
 
     operations: int
     completed: int
@@ -62,7 +61,7 @@ class ReplayStats(NamedTuple):
     lateness_max: int
     lateness_sum: int
     started: int  # timers
-    cancelled: int  # timers stopped, for their operation completed
+    cancelled: int  # timers stopped because their operation completed
     cascaded: int  # times that a timer was filed again because its bucket came up before its deadline
     levels: int  # wheels needed
     wakeups: int  # instants at which the driver woke: a bucket with a timer in it came up, or one was due at once
@@ -98,7 +97,7 @@ def replay(
     `numpy.frombuffer(result.ended_at, "int64")`.
 
     Raises ValueError for columns of different length, a start or time-out that is negative, a deadline beyond 2**62,
-    and TypeError for other kinds of buffer; each names the column, and the row where it is one row's.
+    and TypeError for other kinds of buffer; the message names the column, or the row that is wrong.
     """
     if deadline not in ("inclusive", "exclusive"):
         raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
@@ -109,7 +108,7 @@ def replay(
     same_length("timeouts", until, "starts", rows)
     same_length("ends", held, "starts", rows)
     if rows >= _MOST_ROWS:
-        raise ValueError(f"a trace of {rows:,} rows is too long: replay less than {_MOST_ROWS:,} at a time")
+        raise ValueError(f"a trace of {rows:,} rows is too long: replay fewer than {_MOST_ROWS:,} rows at a time")
     return _replay(began, until, held, absolute, deadline == "exclusive", tick, wheel_size)
 
 
@@ -130,7 +129,7 @@ def _replay(
 
 
 class _Run:
-    """A running replay: its columns, its wheel, and its counts."""
+    """The state of a running replay: its columns, its wheel, and its counts."""
 
     __slots__ = (
         "_absolute", "_at_start", "_completed", "_deadlines", "_ended_at", "_ends", "_exclusive", "_expired", "_first",

@@ -1,29 +1,29 @@
-"""Find when each key first reached a progress: build a staircase per key from events, look operations up in it.
+"""Find when each key first reached a progress: build a staircase per key from events, and look operations up in it.
 
 Progress need not be monotone. Over the *running maximum* of a key's progress the condition "at least `required`" comes
 true once and stays true, at
 
     F(required) = min { at : progress >= required }
 
-over all events of the key, whatever the operation's start. So the outcome laws O1-O3 come down to one function a key,
-which is a staircase: walk its events from the greatest progress down, and keep each that came earlier than all of those
-before it. An operation with a start and a deadline is then one binary search: F at or before the start completes at the
-start, F up to the deadline completes at F, else it expires.
+over all events of the key, whatever the operation's start. So the outcome laws O1-O3 need only this function F for each
+key. Its graph is a staircase: walk the key's events from the greatest progress down, and keep each event (a *step*)
+that came earlier than all events before it. Resolving an operation is one binary search for F: with F at or before the
+start it completes at the start, with F at or before the deadline it completes at F, else it expires.
 
-Staircases are merged by building one from the steps of both: an event dominated in a chunk stays dominated overall. So
-a table's events can be reduced chunk by chunk, anywhere, in any order.
+Staircases are merged by building one from the steps of both, because an event that is no step of its chunk is no step
+overall. So a table's events can be reduced chunk by chunk, anywhere, in any order.
 
-Because the start plays no part, a key may be cut anywhere along its *progress*: a part needs no events of others, only
-the least `at` of all the events above it. (The pipeline cuts hot keys so.)
+Because the start plays no part, the events of a key may be split into ranges of *progress*. A range needs no events of
+other ranges, only the least `at` of all events with a greater progress. (The pipeline splits hot keys in this way.)
 
 A key is two 64-bit integers, `place` and `identity`: the caller's hashes, or row numbers. Ties in time need no sorting:
-an event at the very start or deadline is one comparison, progress first (O3).
+one comparison decides about an event at the very start or deadline, because progress comes first (O3).
 
-Cost: O(1) per operation where places are spread evenly, O(log n) in any case: a *directory* of the places tells which
+Cost: O(1) per operation where places are spread evenly, O(log n) in any case: a *directory* of the places shows which
 few steps to search. Building sorts, see `rows`: O(n) where places are spread evenly. Memory: 32 bytes per event while
-it is built, twice that where one key has them all; then 32 per step that was kept, and 8 per 4 of them.
+building, twice as much if one key has all events; then 32 bytes per step, and 8 bytes for every four steps.
 
-Compiled, both leave the interpreter's lock to other threads. Nothing is shared: staircases never change once built.
+When compiled, building and looking up release the global interpreter lock. Staircases never change once built.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ _SPAN = 4  # steps to an entry of the directory, on the average
 
 
 class Staircases:
-    """The staircases of all the keys that some events name."""
+    """The staircases of all keys of some events."""
 
     __slots__ = ("_count", "_directory", "_low", "_shift", "_steps")
 
     def __init__(self, events: ReadableBuffer) -> None:
         """Build from rows of four integers: place, identity, progress, at; in any order, duplicates allowed.
 
-        Raises TypeError or ValueError for a buffer that is no whole number of such rows of 64-bit integers.
+        Raises TypeError for a buffer of anything but 64-bit integers, ValueError unless it has a whole number of rows.
         """
         rows = integers(events, "events")
         if len(rows) % _WIDTH:
@@ -85,7 +85,7 @@ class Staircases:
 
     @property
     def steps(self) -> memoryview:
-        """Return the steps, as rows like events: by place, identity, then descending progress. Nothing is copied."""
+        """Return the steps as rows like the events, sorted by place, identity, descending progress. Copies nothing."""
         if not self._count:  # also if `__init__` was never called: compiled code has no buffer then
             return memoryview(zeros("q", 0))
         return memoryview(self._steps)
@@ -103,9 +103,9 @@ class Staircases:
     ) -> None:
         """Write into `reached` the time at which each operation's condition first held, or NEVER. O(1) each, see above.
 
-        One element an operation in every column, times in the events' unit. The condition is checked from the start
-        to the deadline, both included, or the deadline excluded; one that holds at the start was reached there in any
-        case. Raises ValueError for columns of different length, TypeError for other kinds of buffer.
+        Every column has one element per operation; times are in the events' unit. The condition is checked from the
+        start to the deadline, both included, or the deadline excluded; at the start it is checked in any case. Raises
+        ValueError for columns of different length, TypeError for other kinds of buffer.
         """
         if deadline not in ("inclusive", "exclusive"):
             raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
@@ -130,7 +130,7 @@ class Staircases:
         Starts and deadlines are not considered: the caller compares them with these times. The last integer of a row
         is left as it is. O(1) each, see above.
 
-        Raises ValueError for a buffer that is not a whole number of such rows or is read-only, TypeError for others.
+        Raises ValueError for a buffer that is read-only or not a whole number of such rows, TypeError for other kinds.
         """
         rows = writable_integers(asked, "asked")
         if len(rows) % _WIDTH:
@@ -144,7 +144,7 @@ class Staircases:
             return spread(rows, steps, ends)
 
     def _keep(self, rows: Integers, ends: Integers, bucket: Integers, fine: Integers) -> int:
-        """Move the rows that are steps to the front, in order; return their number. `rows` are spread to buckets."""
+        """Move the rows that are steps to the front, sorted; return their number. `spread` has prepared `rows`."""
         with cython.nogil:
             kept = 0
             begin = 0
@@ -160,7 +160,7 @@ class Staircases:
         return kept
 
     def _fill_directory(self) -> None:
-        """Fill the directory: element n is the first step of entry n or a later one; the last is the step count."""
+        """Fill the directory: `_directory[n]` is the first step whose entry is n or more; the last, the step count."""
         count = self._count
         if count == 0:
             return
@@ -221,7 +221,7 @@ class Staircases:
             return -1
         low = self._directory[entry]
         high = self._directory[entry + 1]
-        while low < high:  # steps before `low` are at or before the wanted one, those from `high` on after it
+        while low < high:  # steps before `low` are at or before the wanted step, steps from `high` on are after it
             middle = (low + high) >> 1
             if self._is_after(middle, place, identity, required):
                 high = middle
@@ -242,7 +242,7 @@ class Staircases:
 
 
 def _is_step(steps: Integers, last: int, rows: Integers, row: int) -> bool:
-    """Return whether `row`, next in order after the step `last`, is a step: of another key, or earlier."""
+    """Return whether `row`, the next in order after the step `last`, is a step too: of another key, or earlier."""
     last *= _WIDTH
     row *= _WIDTH
     return rows[row] != steps[last] or rows[row + 1] != steps[last + 1] or rows[row + 3] < steps[last + 3]

@@ -1,13 +1,13 @@
 """Sort rows of four integers (place, identity, progress, at) by moving them, bucket by bucket, in the cache.
 
-The order: by place, by identity, from the greatest progress down, from the earliest on. Rows of 32 bytes are moved,
-instead of row numbers, with which each comparison would cost a cache miss.
+The order: by place, by identity, from the greatest progress down, from the earliest on. Whole rows of 32 bytes are
+moved, because with row numbers each comparison would cost a cache miss.
 
-Two passes, both by the uppermost bits of the place in which the rows differ. `spread` deals out all rows to coarse
-buckets, each of which fits the second-level cache. `sort` deals out one of those to buckets of some rows, and sorts
-these: by insertion, or by merging where many rows have one place (bucket sort and merge sort, Knuth, TAOCP 3, 5.2.5 and
-5.2.4). O(n) where places are spread, O(k log k) for the k rows of one place, O(k) where they are in order already or in
-reverse, as events in the order of their time mostly are.
+There are two passes, both by the uppermost bits of the place in which the rows differ. `spread` distributes all rows to
+coarse buckets, each of which fits the second-level cache. `sort` distributes the rows of one coarse bucket to buckets
+of a few rows, and sorts each of these: by insertion, or by merging where many rows have one place (bucket sort and
+merge sort, Knuth, TAOCP 3, 5.2.5 and 5.2.4). O(n) where places are spread, O(k log k) for the k rows of one place, O(k)
+if these are sorted already or in reverse, as events in the order of their time mostly are.
 
 Nothing here allocates, so all of it runs without the interpreter's lock.
 """
@@ -29,7 +29,7 @@ _WIDTH = WIDTH  # C constants when compiled
 
 
 def coarse_buckets(count: int) -> int:
-    """Return the number of elements that `spread` needs in `ends` for `count` rows; 1 if `sort` can take them all."""
+    """Return the number of elements that `spread` needs in `ends` for `count` rows; 1 if one `sort` can take all."""
     return count // COARSE + 1
 
 
@@ -39,14 +39,14 @@ def fine_buckets(count: int) -> int:
 
 
 def half_place(rows: Integers, row: int) -> int:
-    """Return half of a row's place, so that the difference of any two is a 64-bit integer."""
+    """Return half of a row's place, so that the difference of any two halves is a 64-bit integer."""
     return rows[_WIDTH * row] >> 1
 
 
 def spread(rows: Integers, target: Integers, ends: Integers) -> int:
-    """Copy all of `rows` into `target` by coarse bucket; return the number of buckets.
+    """Copy all `rows` into `target`, grouped by coarse bucket; return the number of buckets.
 
-    `ends`, zeros at first, become the end of each bucket in `target`.
+    `ends` must be zeros, and receives the end of each bucket in `target`.
     """
     return _deal(rows, 0, len(rows) // _WIDTH, target, ends, len(ends))
 
@@ -54,7 +54,7 @@ def spread(rows: Integers, target: Integers, ends: Integers) -> int:
 def sort(rows: Integers, begin: int, end: int, target: Integers, ends: Integers) -> None:
     """Copy the rows [begin, end) to the front of `target`, sorted; `ends` is as long as `fine_buckets` says.
 
-    Overwrites the rows [begin, end) in `rows`, which are the room for merging.
+    Overwrites the rows [begin, end) of `rows`, which serve as scratch space for merging.
     """
     buckets = fine_buckets(end - begin)
     for bucket in range(buckets):
@@ -74,7 +74,7 @@ def sort(rows: Integers, begin: int, end: int, target: Integers, ends: Integers)
 def _deal(rows: Integers, begin: int, end: int, target: Integers, ends: Integers, buckets: int) -> int:
     """Copy the rows [begin, end) into `target` by bucket, stably; return the number of buckets, at most `buckets`.
 
-    `ends`, zeros at first, become the end of each bucket in `target`.
+    `ends` must be zeros, and receives the end of each bucket in `target`.
     """
     if begin == end:
         return 0
@@ -124,7 +124,7 @@ def _is_before(rows: Integers, one: int, other: int) -> bool:
 
 
 def _sort_many(rows: Integers, other: Integers, low: int, high: int) -> None:
-    """Sort [low, high) of `rows`, unless in order or in reverse: blocks by insertion, then bottom-up merging."""
+    """Sort [low, high) of `rows`: reverse it if that is enough, else insertion-sort blocks and merge bottom-up."""
     row = low + 1
     while row < high and not _is_before(rows, row, row - 1):
         row += 1
@@ -186,7 +186,7 @@ def _swap(rows: Integers, one: int, other: int) -> None:
 
 
 def _merge(source: Integers, target: Integers, low: int, middle: int, high: int) -> None:
-    """Merge two sorted runs, [low, middle) and [middle, high), into the same places of `target`."""
+    """Merge two sorted runs, [low, middle) and [middle, high), into [low, high) of `target`."""
     left = low
     right = middle
     if middle < high and not _is_before(source, middle, middle - 1):

@@ -1,8 +1,8 @@
 """Assign each event to one operation of its key (law O7).
 
-The operations that wait for a key, and the events that serve none yet, are doubly linked lists over row numbers, so
-that each leaves in O(1) wherever it is. An event is offered to the oldest operation first, or to the newest.
-Cost: O(1) per event if all operations of a key require the same progress, else O(operations waiting for the key).
+Two doubly linked lists over row numbers hold the operations that wait for a key, and the events that no operation has
+used yet, so that any of them can be removed in O(1). An event is offered to the oldest operation first, or to the
+newest. Cost: O(1) per event if all operations of a key require the same progress, else O(operations that wait for it).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NONE = -1
 
 
 class Waiting:
-    """The waiting operations of one key and its unused events: linked lists over row numbers."""
+    """The waiting operations and the unused events of one key at a time, as linked lists over row numbers."""
 
     __slots__ = (
         "_after_event",
@@ -45,7 +45,7 @@ class Waiting:
     )
 
     def __init__(self, operations: int, events: int) -> None:
-        """Make room for row numbers below these."""
+        """Make room for this many operations and events."""
         self._operations, self._events = operations, events
         self._before_operation, self._after_operation = zeros("q", operations), zeros("q", operations)
         self._before_event, self._after_event = zeros("q", events), zeros("q", events)
@@ -72,14 +72,14 @@ class Waiting:
         """Assign each event to one operation, and write each operation's result.
 
         Outputs for each operation: `met`, when it had what it required, else `NEVER`; `brought`, the time of the last
-        event that served it, else its start; `served`, how many events did. `owners`, for each event: the row of the
-        operation that it serves, or -1.
+        event that served it, else its start; `served`, the number of events that served it. Output for each event:
+        `owners`, the row of the operation that the event serves, or -1.
 
-        Keys are numbers: `event_ends[k]` and `operation_ends[k]` are where the rows of key k end. Events are sorted by
-        time, those of one instant by descending `progress`; operations by `starts`, those of one instant in the order
-        in which they are served (with `newest`, the reverse). No event after an operation's `lasts` serves it.
-        With `add` the progress of an operation's events adds up to `required`, and `required` is overwritten with what
-        is missing; else one event with at least that progress is enough. `count` is as in `timelines`.
+        Keys are numbers: `event_ends[k]` and `operation_ends[k]` are where the rows of key k end. Within a key, events
+        are sorted by time, then by descending `progress`; operations are sorted by `starts`, then in the order in which
+        they are served (with `newest`, in reverse). No event after an operation's `lasts` serves it. With `add`, the
+        progress of an operation's events is subtracted from its `required`, which must reach 0; else it needs one event
+        with at least that progress. `count` has the same meaning as in `timelines`.
         """
         ends = integers(event_ends, "event_ends")
         operations = integers(operation_ends, "operation_ends")
@@ -88,7 +88,7 @@ class Waiting:
         begins = integers(starts, "starts")
         if len(begins) > self._operations or len(at) > self._events:
             raise ValueError(
-                f"{len(begins)} operations and {len(at)} events, with room for {self._operations} and {self._events}"
+                f"{len(begins)} operations and {len(at)} events exceed the room, {self._operations} and {self._events}"
             )
         out = []
         for name, room in (("required", required), ("met", met), ("brought", brought), ("served", served)):
@@ -205,7 +205,7 @@ class Waiting:
     def _first_served(
         self, progress: int, lasts: Integers, required: Integers, now: int, newest: bool, add: bool
     ) -> int:
-        """Return the first operation in turn that the event can serve, or -1. Unlink those past their `lasts`."""
+        """Return the first operation in turn that the event can serve, or -1. Unlink operations past their `lasts`."""
         operation = self._last_operation if newest else self._first_operation
         while operation >= 0:
             following = self._before_operation[operation] if newest else self._after_operation[operation]
@@ -239,7 +239,10 @@ class Waiting:
         self._end(operation)
 
     def _leave_unused(self, event: int, after: int) -> None:
-        """Link an unused event before the event `after`, or last: so the newest end, too, begins with the greatest."""
+        """Link an unused event before the event `after`, or last if that is -1.
+
+        With `newest`, events are read from the end: so linked, those of one instant begin with the greatest progress.
+        """
         before = self._last_event if after < 0 else self._before_event[after]
         self._before_event[event] = before
         self._after_event[event] = after

@@ -1,18 +1,18 @@
 """Timelines: every key's events in the order of time with their running values, for any `count` and `combine`.
 
-`resolve` keeps only a key's staircase, the events that can decide an outcome whatever the operation's start. If only
-events after the start count, or progress adds up, or the last event counts, any event may decide. So all are kept:
-sorted by key and time, those of one instant combined (O5), with a tree of maxima over blocks of them (a segment tree:
-Bentley, 1977). Then one descent of the tree finds
+`resolve` keeps only a key's staircase: the events that can decide an outcome if all events count. If only events after
+the start count, or progress adds up, or the last event counts, any event may decide. So timelines keep all events,
+sorted by key and time. Events of one instant are combined into one entry, called an *instant* (O5), and there is a tree
+of maxima over blocks of instants (a segment tree: Bentley, 1977). One descent of the tree finds
 
-    the first event from an instant on that brings the value to `required`
+    the first instant, from a given one on, that brings the value to `required`
 
 for the maximum, the last value, and the sum (over running sums) alike.
 
-A key is two 64-bit integers, `place` and `identity`, as in `resolve`. Its events lie in one span of columns that all
-keys share, and every look-up takes a span. So keys may be built shard by shard, by several threads. Cost: building
-sorts, see `rows`; finding a span as in `resolve`; O(log n) per look-up. Memory: 16 bytes per event, 24 to count them;
-32 per key.
+A key is two 64-bit integers, `place` and `identity`, as in `resolve`. Its instants lie in one span (begin and end) of
+columns that all keys share, and every look-up takes a span. So keys may be built shard by shard, by several threads.
+Cost: building sorts, see `rows`; finding a span costs the same as in `resolve`; O(log n) per look-up. Memory: 16 bytes
+per event, or 24 if events can be counted; 32 per key.
 
 Sums saturate: beyond 64 bits they stay at the greatest or least integer.
 """
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from abeyant.kernels.rows import Integers
 
 NEVER = (1 << 63) - 1
-"""Written for a time at which a value is not reached in time."""
+"""Written instead of a time if the value is not reached in time."""
 BEFORE = -(1 << 63)
-"""Written for the time of the last event if there is none."""
+"""Written instead of the time of the last event if there is no event."""
 
 Combine = Literal["max", "sum", "last", "each"]
 Count = Literal["always", "from_start", "after_start"]
@@ -66,10 +66,10 @@ class Keys:
     __slots__ = ("_begins", "_count", "_directory", "_identities", "_low", "_places", "_shift")
 
     def __init__(self, places: ReadableBuffer, identities: ReadableBuffer, begins: ReadableBuffer) -> None:
-        """Take sorted keys. `begins` has the first instant of each key, and after them the end of the last key's."""
+        """Take sorted keys. `begins` has the first instant of each key, and finally the end of the last key's span."""
         columns = _columns(places=places, identities=identities)
         ends = integers(begins, "begins")
-        same_length("begins", ends, "places, and one more,", len(columns[0]) + 1)
+        same_length("begins", ends, "places plus 1", len(columns[0]) + 1)
         self._places, self._identities, self._begins = columns[0], columns[1], ends
         self._count, self._low, self._shift = len(columns[0]), 0, 0
         self._directory = zeros("q", self._count // _SPAN + 2)
@@ -81,7 +81,7 @@ class Keys:
 
     @property
     def begins(self) -> memoryview:
-        """Return the first instant of each key, and after them the end of the last. A view: nothing is copied."""
+        """Return the first instant of each key, and finally the end of the last key's span. Nothing is copied."""
         return memoryview(self._begins) if self._count else memoryview(zeros("q", 0))
 
     @property
@@ -97,8 +97,8 @@ class Keys:
     def find(self, rows: ReadableBuffer, spans: WriteableBuffer) -> None:
         """Write into `spans` the begin and the end of the span of each row's key; 0 and 0 for a key without events.
 
-        Rows are four integers: place, identity, the number of the row in `spans`, and one unused. O(1) each, see
-        `resolve`. Raises ValueError for a number beyond `spans`.
+        Rows are four integers: place, identity, the row of `spans` to write, and an unused one. O(1) each, see
+        `resolve`. Raises ValueError for a row that `spans` does not have.
         """
         asked, out = integers(rows, "rows"), writable_integers(spans, "spans")
         _check_rows(asked, "rows")
@@ -139,7 +139,7 @@ class Keys:
             entry += 1
 
     def _key(self, place: int, identity: int) -> int:
-        """Return the number of a key, or -1."""
+        """Return the index of a key, or -1 if it is not there."""
         half = place >> 1
         if self._count == 0 or half < self._low:
             return -1
@@ -172,11 +172,11 @@ class Timelines:
         *,
         combine: Combine = "max",
     ) -> None:
-        """Take room for an integer per event in `at` and `values`; to count, for one more in `rows_before`.
+        """Take buffers to fill: `at` and `values` for an integer per event; `rows_before`, for `counted`, for one more.
 
-        `add` fills them with the times of the instants and their combined values, key by key. With `combine="each"` the
-        events of an instant stay apart, the greatest progress first: for `serving`. Raises TypeError or ValueError for
-        other kinds of buffer, or of another length.
+        `add` fills them with the times of the instants and their combined values, key by key. With `combine="each"`, as
+        `serving` needs it, events of one instant are not combined, and the greatest progress comes first. Raises
+        TypeError for other kinds of buffer, ValueError for another length.
         """
         if combine not in COMBINES:
             raise ValueError(f"combine must be 'max', 'sum', 'last' or 'each', not {combine!r}")
@@ -185,23 +185,23 @@ class Timelines:
         same_length("values", memoryview(self._values), "at", len(self._at))
         self._rows_before = zeros("q", 0) if rows_before is None else writable_integers(rows_before, "rows_before")
         if rows_before is not None:
-            same_length("rows_before", memoryview(self._rows_before), "at, and one more,", len(self._at) + 1)
+            same_length("rows_before", memoryview(self._rows_before), "at plus 1", len(self._at) + 1)
         self._size = 0
         self._maxima = zeros("q", 0)
 
     def add(self, begin: int, events: WriteableBuffer, room: WriteableBuffer) -> Keys:
-        """Build the timelines of some keys, from index `begin` on, and return the keys. `events` are all of theirs.
+        """Build the timelines of some keys, from index `begin` on, and return the keys. `events` has all their events.
 
-        These are rows of four integers: place, identity, and the complements (~) of at and progress; in any order. So
-        they sort by time, and at one instant from the greatest progress down. They are overwritten, and so is `room`,
-        of the same length. Several threads may add at once, in different places.
+        Events are rows of four integers, in any order: place, identity, and the complements (~) of at and progress, so
+        that rows sort by time, and within an instant from the greatest progress down. Both `events` and `room`, of the
+        same length, are overwritten. Several threads may add at once, each into a range of its own.
         """
         source, target = writable_integers(events, "events"), writable_integers(room, "room")
         _check_rows(source, "events")
         same_length("room", target, "events", len(source))
         count = len(source) // _WIDTH
         if begin < 0 or begin + count > len(self._at):
-            raise ValueError(f"{count} events from {begin} on are more than the room for {len(self._at)}")
+            raise ValueError(f"{count} events from index {begin} on exceed the room for {len(self._at)} events")
         ends = zeros("q", coarse_buckets(count))
         if count < 2 * COARSE:
             del ends[1:]
@@ -217,7 +217,7 @@ class Timelines:
         return Keys(places, identities, begins)
 
     def finish(self) -> None:
-        """Build the tree for look-ups. Call it when all is added. O(events)."""
+        """Build the tree for look-ups. Call it after the last `add`. O(events)."""
         blocks = (len(self._at) >> _BLOCK) + 1
         size = 1
         while size < blocks:
@@ -236,11 +236,11 @@ class Timelines:
         met: WriteableBuffer,
         count: Count = "always",
     ) -> None:
-        """Write into `met` the first instant from `froms` to `lasts`, both included, at which the value is reached.
+        """Write into `met` the first time in [froms, lasts], both included, at which the value is at least `required`.
 
-        `NEVER` where there is none. `starts` says which events count; `froms` is the same, or later. Each column has
-        one element a watch; times are in the events' unit. The sum of no events is 0; they have no maximum and no last
-        value, so those reach nothing. Raises ValueError for columns of different length. O(log n) each.
+        `NEVER` if there is none. `starts` and `count` say which events count; `froms` are the starts, or later times.
+        Each column has one element per watch; times are in the events' unit. Without events the sum is 0, while the
+        maximum and the last value reach nothing. Raises ValueError for columns of different length. O(log n) each.
         """
         columns = self._by_span(spans, required=required, starts=starts, froms=froms, lasts=lasts)
         out = writable_integers(met, "met")
@@ -270,9 +270,9 @@ class Timelines:
         times: WriteableBuffer,
         count: Count = "always",
     ) -> None:
-        """Replace each of `times`, at which a value is reached, by the time of the event since which it has been.
+        """Replace each of `times`, at which a value is at least `required`, by the time since which it has been so.
 
-        Leave it unchanged if no event brought it there. O(log n) each for the maximum, else O(the events since then).
+        Leave a time unchanged if no event brought the value there. O(log n) each for the maximum, else O(events since).
         """
         columns = self._by_span(spans, required=required, starts=starts)
         out = writable_integers(times, "times")
@@ -313,8 +313,9 @@ class Timelines:
     ) -> None:
         """Advance a clock by `amounts`; it is paused while the key's last value is at least `required`.
 
-        `readings` are the clock's at `times`; they become those at which `amounts` have passed, or `NEVER`. `clock` is
-        the reading at each of `at` of a clock that is never paused. O(log n + the key's instants in that time) per row.
+        `readings` holds what the clock reads at `times`, and receives what it reads when `amounts` have passed, or
+        `NEVER`. `clock` holds what it would read at each of `at` if it were never paused. O(log n + the key's instants
+        in that time) per row.
         """
         columns = self._by_span(spans, required=required, times=times, amounts=amounts)
         running = integers(clock, "clock")
@@ -546,7 +547,7 @@ class Timelines:
         return self._values[end - 1] >= required
 
     def _brought(self, first: int, stop: int, required: int, start: int, time: int, count: int) -> int:
-        """Return the time since which the value at `time` has been at least `required`; `time` if by no event."""
+        """Return since when the value at `time` has been at least `required`; `time` if no event brought it there."""
         begin = self._begin(first, stop, start, count)
         end = self._after(first, stop, time)
         if self._combine == 0:
@@ -567,7 +568,7 @@ class Timelines:
         return self._after(first, stop, start)
 
     def _running(self, first: int, begin: int, required: int) -> int:
-        """Return `required` of the events from `begin` on as a value of the key: a sum adds the running sum before."""
+        """Convert `required`, for events from `begin` on, to the key's running values: for sums, add the sum before."""
         if self._combine == _SUM and begin > first:
             return _sum(required, self._values[begin - 1])
         return required
@@ -628,7 +629,7 @@ def _check_rows(rows: memoryview, name: str) -> None:
 def _check_out(name: str, column: memoryview, spans: memoryview) -> None:
     if 2 * len(column) != len(spans):
         raise ValueError(
-            f"{name} has {len(column)} elements and spans has {len(spans)}, where it must have twice as many"
+            f"{name} has {len(column)} elements and spans has {len(spans)}, but spans must have twice as many"
         )
 
 

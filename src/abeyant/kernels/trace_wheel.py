@@ -1,21 +1,21 @@
 # cython: cdivision=True
-"""The timing wheel of a replay: it decides as `TimingWheel` does, knowing in advance when each task stops.
+"""The timing wheel of a replay: it does what `TimingWheel` does, but knows in advance when each task stops.
 
 In a trace the future is known, so stopping a task takes no work at all: it is neither searched for nor unlinked.
-When its bucket comes up, each row that was filed in it is checked for whether it is pending *at that time*, and only
-those are filed again or handed out. So a bucket is a chain of rows, linked one way, added to and walked through in
-streams that the processor's caches and prefetchers can follow, without a random access for each stop. Therefore the
+When a bucket comes up, each row that was filed in it is checked for whether it is pending *at that time*, and only
+pending rows are filed again or handed out. So a bucket is a singly linked chain of rows. It is written and read in
+sequence, which the processor's caches and prefetchers can follow, without a random access for each stop. Therefore the
 cost of a row does not depend on how many are pending (measured: the row `replay` of the benchmarks).
 
-Its counts are those of a `TimingWheel` that is driven event by event: the same buckets at the same times, the same
-cascades, wheels and entries of the delay queue; even an emptied bucket stays until it reaches the front. The tests
-drive both, and compare.
+Its counts are the same as those of a `TimingWheel` that is driven event by event: the same buckets at the same times,
+the same cascades, wheels and entries of the delay queue; even an emptied bucket stays until it reaches the front. Tests
+drive both wheels, and compare the counts.
 
 Ground rules
 ------------
 * `now` (in units) is the time at which a row counts as stopped or pending. It never goes back, and the caller moves it
   only after all earlier buckets have come up. A deadline is never before `now` when its row is filed.
-* All is indexed by row, and every row is in one chain at most. `file` is called once for each row, when it starts.
+* All columns are indexed by row. A row is in one chain at most; `file` is called once for each row, when it starts.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _NONE = -1  # the end of a chain; no row, no time
 class TraceWheel:
     """A timing wheel of a trace's rows, by deadline. Times are integers in the caller's unit.
 
-    `deadlines` are by row, from 0 to 2**62; a row with `stops[row]` set stops at `ended_at[row]`, any other never.
-    The columns are the caller's, and must not change once a row is added.
+    `deadlines` has each row's deadline, from 0 to 2**62. A row with `stops[row]` set stops at `ended_at[row]`, other
+    rows never stop. The columns belong to the caller, and must not change once a row is filed.
     """
 
     __slots__ = (
@@ -131,7 +131,7 @@ class TraceWheel:
                 self._set_clock(upcoming)
 
     def _reach_lone(self, target: int) -> bool:
-        """Move the clock to the next row's deadline if no other row can come before it; return whether it did.
+        """Move the clock to the next row's deadline if no other row can come before it; return whether the clock moved.
 
         That is so if the row is alone in the first bucket, and due by `target` and before the second bucket comes up.
         """
@@ -164,7 +164,7 @@ class TraceWheel:
     def _next_ticks(self) -> int:
         """Return the time of the first bucket with a pending row, in ticks; -1 if there is none.
 
-        If a row is due, that is the clock. Removes the emptied buckets in front of that one.
+        If a row is due, this is the clock. Emptied buckets in front of the first bucket with a pending row are removed.
         """
         if self._due != _NONE:
             return self.clock
@@ -183,7 +183,7 @@ class TraceWheel:
         return self._stops[row] != 0 and self._ended_at[row] <= self.now
 
     def _cascade(self, bucket: int) -> None:
-        """File the pending rows of a bucket that has come up again."""
+        """File anew the pending rows of a bucket that has come up."""
         self._expiration[bucket] = _NONE
         row = self._first[bucket]
         self._first[bucket] = _NONE

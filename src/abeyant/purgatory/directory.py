@@ -2,24 +2,24 @@
 
 The idea
 --------
-A *watch* is one operation waiting on one key. It is a *slot*, an index into parallel integer arrays, as a pending
-task is in engine/slab.py, and for the same reason: the garbage collector sees a dozen objects, however many
+A *watch* is one operation waiting on one key. It has a *slot*, an index into parallel integer arrays, like a
+pending task in engine/slab.py, and for the same reason: the garbage collector sees a dozen objects, however many
 operations wait. A key's list is circular, through `_next` and `_previous`, from a *sentinel* slot that carries the
-key. The watches of one operation are chained through `_also`, so it can leave all of its lists in O(its keys),
-wherever in them it stands (law P4), and neither hash nor comparison is needed for that.
+key. The watches of one operation are chained through `_also`, so that the operation can leave all of its lists in
+O(its keys), wherever it stands in them (law P4), without hashing or comparing keys.
 
-A key's sentinel is found through a hash table of chains (through `_also` again), by the key's hash. It lives from
-its key's first watch to its last: no key stays behind when its operations are gone.
+A hash table, with chains through `_also` too, has the sentinel of each key. The sentinel exists from the key's first
+watch to its last: no key stays behind when its operations are gone.
 
 Ground rules
 ------------
-* All of it is guarded by `lock`, and the operations' state with it: lock 2 of operation.py. Each method says
-  whether it wants the lock held.
+* `lock` guards all arrays, and the operations' state too: it is lock 2 of operation.py. Each group of methods says
+  whether they are called with the lock held.
 * Keys' `__hash__` and `__eq__` are the user's code: slow, raising, calling back. They run with the lock free (law
-  P5): the hash is taken before; to compare, `_find` releases the lock, and looks again if what it had read has
-  changed meanwhile. A slot gets a new `_number` whenever it is taken, which shows such a change.
-* The last reference to a key or an operation is not dropped under the lock, for that may run a `__del__`. Methods
-  that may hold the last one return it.
+  P5): the hash is computed before; to compare, `_find` releases the lock, and starts again if the lists that it had
+  read have changed meanwhile. A slot gets a new `_number` whenever it is taken, which shows such a change.
+* The last reference to a key or an operation is not dropped under the lock, as this may run a `__del__`. Methods
+  that may hold the last reference return it.
 
 It is one file on purpose: lists, table and slots are the same arrays, and a seventh of the lines is `check`.
 """
@@ -74,7 +74,7 @@ class Directory:
         self._issued = 0  # the next number
 
     def lock(self) -> None:
-        """Take lock 2; do nothing where the interpreter's global lock serves as it."""
+        """Acquire lock 2; do nothing where the interpreter's global lock is enough."""
         if _LOCKED:
             self._lock.acquire()
 
@@ -84,13 +84,13 @@ class Directory:
             self._lock.release()
 
     def close(self) -> None:
-        """Refuse all further joins. The lock is held."""
+        """Make every further `join` return False. Call it with the lock held."""
         self.closed = True
 
     # -- with the lock free: these hash or compare keys
 
     def prepare(self, keys: tuple[Hashable, ...]) -> int:
-        """Make a chain of watches for keys, on no list yet; return the first. Raises where a key has no hash."""
+        """Create a chain of watches for `keys`, on no list yet; return the first. Raises if a key has no hash."""
         first = last = -1
         try:
             for key in keys:
@@ -176,8 +176,8 @@ class Directory:
     def leave(self, operation: DelayedOperation, spent: list[Any] | None) -> Any:
         """Take an operation off all of its lists. O(its keys).
 
-        Return the key that has no watches left, for the caller to drop with the lock free. With `spent`, append all
-        such keys to it.
+        Return a key that now has no watches, or None, for the caller to drop with the lock free. If `spent` is a list,
+        append all such keys to it.
         """
         watch = operation._dop_watches
         operation._dop_watches = -1
@@ -203,7 +203,7 @@ class Directory:
     def _find(self, key: Hashable, hashed: int) -> int:
         """Return the sentinel of a key's list, or -1. The lock is held, but released to compare keys.
 
-        The result holds when it returns, whatever happened while keys were compared.
+        The result is true on return, whatever happened while keys were compared.
         """
         while True:
             bucket = self._bucket(hashed)
@@ -283,9 +283,9 @@ class Directory:
         self.watches += 1
 
     def _is_on(self, sentinel: int, operation: DelayedOperation, began: int) -> bool:
-        """Return whether an operation that began to join at the number `began` is on a list already: one key, twice.
+        """Return whether an operation is on a list already, because it was given one key twice.
 
-        O(watches added to the list since then), usually none.
+        `began` is the number at which it began to join. O(watches added to the list since then), usually none.
         """
         watch = self._previous[sentinel]
         while watch != sentinel and self._number[watch] >= began:
@@ -297,7 +297,7 @@ class Directory:
     # -- slots
 
     def _take(self, hashed: int) -> int:
-        """Take a free slot, on no list and alone in its chain."""
+        """Take a free slot and return it: on no list, and alone in its chain."""
         slot = self._free
         if slot >= 0:
             self._free = self._next[slot]
@@ -314,7 +314,7 @@ class Directory:
         return slot
 
     def _release(self, slot: int) -> None:
-        """Free a slot; it no longer refers to any object."""
+        """Free a slot, which has to refer to no object any more."""
         self._number[slot] = -1
         self._next[slot] = self._free
         self._free = slot
@@ -384,7 +384,7 @@ class Directory:
         return [found for found in self._objects if isinstance(found, DelayedOperation)]
 
     def check(self) -> None:
-        """Raise AssertionError naming an invariant that does not hold. O(slots)."""
+        """Raise AssertionError with the invariant that does not hold, if any. O(slots)."""
         assert self.keys <= 1 << self._bits, "too few chains for the keys"
         free = set()
         slot = self._free

@@ -1,4 +1,4 @@
-"""A purgatory's errors; all are `RuntimeError`, as `TimerClosedError` is, and `AbeyantError`."""
+"""The errors of a purgatory. Each is a `RuntimeError`, like `TimerClosedError`, and an `AbeyantError`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abeyant.errors import AbeyantError
 
 
 class PurgatoryError(AbeyantError, RuntimeError):
-    """The base of all errors of a purgatory."""
+    """The base class of all errors of a purgatory."""
 
 
 class PurgatoryClosedError(PurgatoryError):

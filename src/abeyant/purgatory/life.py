@@ -3,7 +3,7 @@
 
 Ground rules are at the head of operation.py. In short: the directory's lock guards the lists, the counts and the
 state of every operation in here; no user code runs under it, keys' `__hash__` and `__eq__` included; it is the
-last lock that a thread takes. Call the methods here with it free.
+last lock that a thread takes. Call the methods here with this lock free.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ROUNDS = ROUNDS
 
 
 class Life(Home):
-    """Operations from the start of their timer to their end. The base of `Room`, which submits them."""
+    """A base class of purgatories: runs operations from the start of their timer to their end. `Room` submits them."""
 
     __slots__ = (
         "_cancelled", "_completed", "_delayed", "_directory", "_errors", "_expired", "_on_error", "_quick_timer",
@@ -82,7 +82,7 @@ class Life(Home):
             self._stop(operation, handle, task)
 
     def _stop(self, operation: DelayedOperation, handle: int, task: ports.Stoppable | None) -> None:
-        """Stop an ended operation's timer. Raises nothing: its hooks are still to run (P3)."""
+        """Stop an ended operation's timer. Raise nothing, as `on_complete` still has to run (P3)."""
         if handle and not _LOCKED:
             self._quick_timer._stop_item(handle)
         elif handle or task is not None:
@@ -97,7 +97,7 @@ class Life(Home):
     # -- the tries
 
     def _try(self, operation: DelayedOperation) -> bool:
-        """Try an operation on behalf of a check. Return whether this completed it. Reports what its code raises."""
+        """Try to complete an operation, for a check. Return whether this completed it. Report errors of its code."""
         for _ in range(_ROUNDS):
             if not enter(operation):
                 self._try_later(operation)
@@ -114,7 +114,7 @@ class Life(Home):
         return operation._dop_state == _COMPLETED  # then it was on_complete that raised
 
     def _try_later(self, operation: DelayedOperation) -> None:
-        """Try an operation once this thread has left the operation that it is in."""
+        """Try to complete an operation later, once this thread runs no operation's code any more."""
         defer(self._try, operation)
 
     def _attempt(self, operation: DelayedOperation) -> bool:
@@ -149,11 +149,11 @@ class Life(Home):
     # -- the ways out
 
     def _expire(self, operation: DelayedOperation) -> bool:
-        """Expire an operation, called by the timer. Return False if it had ended."""
+        """Expire an operation whose timer has fired. Return False if it had ended, or if this is deferred."""
         return self._let_expire(operation, True)
 
     def _expire_early(self, operation: DelayedOperation) -> bool:
-        """Expire an operation whose timer still runs."""
+        """Expire an operation whose timer still runs. Return False if it had ended, or if this is deferred."""
         return self._let_expire(operation, False)
 
     def _let_expire(self, operation: DelayedOperation, fired: bool) -> bool:
@@ -183,13 +183,13 @@ class Life(Home):
     def _end(self, operation: DelayedOperation, state: int, trying: bool) -> bool:
         """End an operation: set its state, take it off every key, stop its timer. Return whether this call did.
 
-        Only a pending operation can end, and a cancelled one once more, when its new owner completes it
-        (but not from a try that was running when it was cancelled: `trying`).
+        Only a pending operation can end. A cancelled operation can end once more, when the caller that cancelled it
+        completes it, but not by a `try_complete` that was running when it was cancelled (`trying`).
         """
         return self._pass(operation, state, trying, False)
 
     def _pass(self, operation: DelayedOperation, state: int, trying: bool, fired: bool) -> bool:
-        """End an operation as `_end` does, but stop no timer that has `fired`: some refuse that."""
+        """End an operation as `_end` does, but do not stop a timer that has `fired`: some timers refuse this."""
         spent: list[Any] | None = [] if operation._dop_many else None  # made here: nothing is allocated under the lock
         self._directory.lock()
         earlier = operation._dop_state
@@ -224,7 +224,7 @@ class Life(Home):
 
 
 def expire(operation: DelayedOperation) -> None:
-    """Expire an operation, called by the timer. A function, so that one object serves every operation."""
+    """Expire an operation. The timers of all operations call this one function object."""
     home: Any = operation._dop_home
     home._expire(operation)
 

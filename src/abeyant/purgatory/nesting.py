@@ -1,15 +1,15 @@
-"""The locks of operations, how deeply this thread holds them, and the actions it has deferred until it holds none.
+"""The locks of operations, how many a thread holds, and the actions it has deferred until it holds none.
 
-An operation's own code may complete other operations: `on_complete` appends to a log, the log moves on,
-others were waiting for just that. So a thread may hold one operation's lock and want another's. If it
-waited for it, two threads that go opposite ways would wait for each other for ever. Kafka keeps its brokers
-out of this trap by convention: completions that may touch others go into an "action queue", which request
-handlers empty once they hold nothing. Here it is built in:
+An operation's own code may complete other operations: `on_complete` appends to a log, say, and other operations
+wait for that. So a thread that holds one operation's lock may need the lock of another operation. If it waited
+for that lock, two threads that go opposite ways would wait for each other for ever. Kafka avoids this deadlock
+by convention: completions that may touch other operations go into an "action queue", which request handlers
+empty once they hold no lock. Here it is built in:
 
     A thread that is inside an operation never waits for another operation's lock.
 
-What it cannot do at once it defers, and does itself, waiting if need be, as soon as it has left the outermost
-operation. Nothing is handed to another thread and nothing is lost; the call that wanted it
+The thread defers an action for which it would have to wait, and runs it, waiting if need be, as soon as it has
+left the outermost operation. No action is handed to another thread and none is lost; the call that deferred it
 merely returns before it is done. The same queue bounds the stack: a chain of operations that complete one
 another nests to a fixed depth, and goes on from the queue.
 """
@@ -40,7 +40,7 @@ from abeyant.mutex import LOCKED
 from abeyant.purgatory.ports import ReentrantLock
 
 DEEPEST = 64
-"""Locks that a thread may hold before it defers what would nest deeper: some 30 operations, 200 frames."""
+"""The number of locks from which a thread defers actions that would nest deeper: some 30 operations, 200 frames."""
 _DEEPEST = DEEPEST  # a C constant when compiled
 
 _LOCKED = LOCKED  # a C constant when compiled
@@ -49,11 +49,11 @@ _PLAIN_LOCK: Any = type(threading.Lock())
 
 
 class Locked:
-    """Base of operations, which are locked while their code runs: by a given lock, or by one of their own.
+    """The base class of operations, whose code runs under a lock: the user's, or the operation's own.
 
-    Their own is a `threading.RLock`. Compiled, on an interpreter with a global lock, it begins as two integers, the
-    thread that holds it and how often, for C code that reads and changes them is not interrupted there. The real lock
-    is made, held by the same thread, only when another thread has to wait for it, or `whole_lock` is called.
+    The operation's own lock is a `threading.RLock`. Compiled, on an interpreter with a global lock, it begins as two
+    integers, the thread that holds it and how often, as C code that reads and changes them is not interrupted there.
+    The RLock is created, held by the same thread, only when another thread has to wait, or `whole_lock` is called.
     """
 
     # Long names: subclasses have their own `_lock`, and must not tread on ours.
@@ -65,7 +65,7 @@ class Locked:
 
 
 def begin(operation: Locked, lock: ReentrantLock | None) -> None:
-    """Set the lock: `lock`, or one of its own. For `__init__`."""
+    """Set an operation's lock: `lock`, or a new one if None. Raises TypeError for an unsuitable lock."""
     if lock is None:
         if _LOCKED:
             lock = threading.RLock()
@@ -81,7 +81,7 @@ def begin(operation: Locked, lock: ReentrantLock | None) -> None:
 
 
 def _take(operation: Locked, blocking: bool) -> bool:
-    """Take the lock. Return False where that would mean waiting, unless `blocking`."""
+    """Acquire the lock and return True. Unless `blocking`, return False if another thread holds it."""
     if operation._dop_lock is None:
         me = get_ident()
         if operation._dop_held == 0:
@@ -99,7 +99,7 @@ def _take(operation: Locked, blocking: bool) -> bool:
 
 
 def _give(operation: Locked) -> None:
-    """Release the lock, once for each time it was taken."""
+    """Release the lock, once for each time it was acquired."""
     if operation._dop_lock is None:
         operation._dop_held -= 1
     else:
@@ -107,7 +107,7 @@ def _give(operation: Locked) -> None:
 
 
 def whole_lock(operation: Locked) -> ReentrantLock:
-    """Return the lock as an object; make it if it is still two integers."""
+    """Return the lock as an object; create it if the lock is still two integers."""
     while operation._dop_lock is None:
         held = operation._dop_held
         owner = operation._dop_owner
@@ -120,14 +120,14 @@ def whole_lock(operation: Locked) -> ReentrantLock:
 
 
 def enter(operation: Locked) -> bool:
-    """Take an operation's lock. Return False where this thread must not wait for it, or is nested too deeply."""
+    """Acquire an operation's lock. Return False if this thread must not wait for it, or is nested too deeply."""
     if depth() >= _DEEPEST:
         return False
     return enter_at_any_depth(operation)
 
 
 def enter_at_any_depth(operation: Locked) -> bool:
-    """Take an operation's lock. Return False where this thread must not wait for it."""
+    """Acquire an operation's lock. Return False if this thread must not wait for it, as it holds another lock."""
     if not _take(operation, False):
         if depth():
             return False
@@ -137,13 +137,13 @@ def enter_at_any_depth(operation: Locked) -> bool:
 
 
 def release(operation: Locked) -> None:
-    """Release the lock without running the deferred actions: `settle` has to follow."""
+    """Release the lock without running the deferred actions: call `settle` afterwards."""
     set_depth(depth() - 1)
     _give(operation)
 
 
 def leave(operation: Locked) -> None:
-    """Release the lock and, when this was the last one, run the deferred actions."""
+    """Release the lock and, if this thread now holds none, run the deferred actions."""
     set_depth(depth() - 1)
     _give(operation)
     if owed():
@@ -170,8 +170,8 @@ def defer(action: Callable[[Any], object], operation: Any) -> None:
 def settle() -> None:
     """Run the deferred actions in order, if this thread holds no operation's lock and is not running them already.
 
-    The actions report their own errors. If one raises a KeyboardInterrupt or its like, the rest is run first, and
-    then it is raised again.
+    The actions report their own errors. If one raises a KeyboardInterrupt or its like, the other actions run first,
+    and then it is raised again.
     """
     if not owed() or depth() or _PUT_OFF.settling:
         return

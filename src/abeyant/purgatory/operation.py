@@ -14,17 +14,17 @@ Three kinds of locks, in the order in which a thread may take them:
 2. *The lock of the purgatory's lists* (`Directory.lock`; `_UNSUBMITTED` while the operation is in no
    purgatory). It guards `_dop_state`, `_dop_watches`, `_dop_task`, `_dop_home`. It is the last lock that
    a thread takes: while it is held no user code runs and no other lock is waited for, the timer's
-   included. Compiled, on an interpreter with a global lock, that one is this lock too, and nothing is taken:
-   between lock and unlock stands C code that does not give it up, makes nothing that the garbage collector
-   tracks, and drops the last reference to nothing. Keep it so.
+   included. Compiled, on an interpreter with a global lock (GIL), the GIL is this lock, and nothing is
+   acquired: between lock and unlock stands C code that does not release the GIL, makes no object that the
+   garbage collector tracks, and drops no last reference. Keep it so.
 3. *The timer's lock* is the timer's own affair. We call the timer with the lists' lock free, and it calls
    us with its own lock free.
 
 Why each race is safe:
 
-* *Who ends it?* Completion in several threads, expiry, cancelling: each goes through `Room._end`,
-  which compares and sets `_dop_state` under lock 2. One of them finds it pending and wins; for the others
-  it returns False (P1).
+* *Who ends it?* Completion in several threads, expiry, cancelling: each goes through `Life._pass`, which
+  compares and sets `_dop_state` under lock 2. One of them finds the operation pending and wins; the others
+  get False (P1).
 * *A completion while the submitter still adds watches.* The end sets the state and takes all the watches
   out in one critical section; a watch is added only under the same lock, after a look at the state. Either
   the watch is there and is taken out, or the end is seen and the watch is not added (P4).
@@ -34,8 +34,8 @@ Why each race is safe:
 * *Expiry while `try_complete` runs in another thread.* Expiry waits for lock 1. If the try completes the
   operation, expiry finds it ended; the deadline is inclusive.
 * *Cancelling while `try_complete` runs in another thread.* Cancelling runs no code of the operation's and
-  so does not wait for lock 1. From then on that try cannot complete it any more: it belongs to the caller
-  that cancelled it.
+  so does not wait for lock 1. From then on that try cannot complete the operation any more: it belongs to
+  the caller that cancelled it.
 * *A check from inside its own try* (`try_complete` changes something and calls `check_and_complete` on its
   own key, maybe through other operations) cannot start a second try within the first. It leaves a note,
   `_dop_again`, and the first is repeated, so the change is not missed (P2).
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from abeyant.purgatory.ports import ReentrantLock, Stoppable
 
 Outcome = Literal["completed", "expired", "cancelled"]
-"""How a `DelayedOperation` ended. (Of a `Resolver`: `ResolutionOutcome`; of a wait in asyncio: `aio.WaitOutcome`.)"""
+"""How a `DelayedOperation` ended. (A `Resolver` has `ResolutionOutcome`, a wait in asyncio `aio.WaitOutcome`.)"""
 
 # The states of an operation: integers inside, because they are compared at every step; words outside.
 # 0 is what C makes of an operation whose `__init__` has not been called.
@@ -105,7 +105,7 @@ _UNSUBMITTED = mutex("an operation", PurgatoryError)  # lock 2 of every operatio
 
 
 class Home:
-    """The interface of a purgatory for its operations."""
+    """The methods that an operation calls on its purgatory. Implemented by purgatories."""
 
     __slots__ = ()
 
@@ -155,12 +155,12 @@ class DelayedOperation(Locked):
     __signature__ = CLASS_SIGNATURE
 
     def __init__(self, timeout: float | timedelta, *, lock: ReentrantLock | None = None) -> None:
-        """Set `timeout`, in seconds from the submission; with zero or less it expires as soon as the timer runs.
+        """Set `timeout`, in seconds from the submission. With zero or less the operation expires when the timer runs.
 
-        `lock` is held while the operation's own code runs. Several operations may share one: for instance the lock of
-        the group or session whose state they look at. It must be reentrant. By default each has a `threading.RLock`.
+        `lock` is held while the operation's own code runs. It must be reentrant, and several operations may share it:
+        for instance the lock of the group or session whose state they read. Default: a `threading.RLock` of its own.
 
-        Raises ValueError if `timeout` is NaN, infinite or beyond a hundred years: an operation that can never expire
+        Raises ValueError if `timeout` is NaN, infinite or above a hundred years: an operation that can never expire
         is not a delayed operation. Raises TypeError for a value that is not a time, or a lock that is not reentrant.
         """
         if self._dop_is_ready():
@@ -183,12 +183,12 @@ class DelayedOperation(Locked):
 
         Called with the operation's lock held, never by two threads at once: by the submitter (twice), then
         by every `check_and_complete` on one of its keys; never after the operation has ended or was cancelled.
-        Returning True without calling `force_complete` completes it too. Its errors are reported; see `Purgatory`.
+        If it returns True without calling `force_complete`, the operation completes too. For errors see `Purgatory`.
         """
         raise NotImplementedError(f"{type(self).__name__} does not say when it is complete: define try_complete()")
 
     def on_complete(self) -> None:
-        """Handle the end (respond to the client, say). Runs once, with the lock held: also when it expired."""
+        """Handle the end (respond to the client, say). Runs once, with the lock held, also if the operation expired."""
 
     def on_expiration(self) -> None:
         """Handle the expiration (count it, say). Runs once, after `on_complete`, if the operation expired."""
@@ -196,13 +196,13 @@ class DelayedOperation(Locked):
     # -- to call
 
     def force_complete(self) -> bool:
-        """Complete it now, whatever its condition: run `on_complete` in this thread. Return True exactly once.
+        """Complete the operation now, whatever its condition: run `on_complete`. Return True exactly once.
 
-        When this returns True, the operation is off all of its keys, its timer is stopped, and `on_complete` has run.
-        (One exception: inside *another* operation's code, while another thread holds this one's lock, `on_complete`
-        runs a little later, when this thread has left that other operation. See nesting.py.) It returns False if the
-        operation had ended before, and inside a `try_complete` that was running while it was cancelled. What
-        `on_complete` raises reaches the caller. O(its keys). Kafka: `forceComplete`.
+        When this returns True, the operation is off all of its keys, its timer is stopped, and `on_complete` has run in
+        this thread. (One exception: inside *another* operation's code, while another thread holds this operation's
+        lock, `on_complete` runs a little later, when this thread has left the other operation. See nesting.py.) It
+        returns False if the operation had ended before, and inside a `try_complete` during which it was cancelled.
+        Errors of `on_complete` reach the caller. O(its keys). Kafka: `forceComplete`.
         """
         if self._dop_state == _LEFT_BEHIND:
             return False  # without its lock, which a thread of the parent's may have held
@@ -221,15 +221,15 @@ class DelayedOperation(Locked):
 
     @property
     def is_completed(self) -> bool:
-        """Whether it has completed, also when expired (Kafka's meaning): `outcome` tells which.
+        """Whether the operation has completed or expired, as in Kafka; `outcome` tells which.
 
-        A cancelled one has not: its new owner may yet complete it.
+        False if it was cancelled: the caller that cancelled it may still complete it.
         """
         return OUTCOMES[self._dop_state] in ("completed", "expired")
 
     @property
     def outcome(self) -> Outcome | None:
-        """How it ended: "completed", "expired" or "cancelled"; None while it is pending."""
+        """How the operation ended: "completed", "expired" or "cancelled"; None while it is pending."""
         return OUTCOMES[self._dop_state]
 
     @property
@@ -239,7 +239,7 @@ class DelayedOperation(Locked):
 
     @property
     def lock(self) -> ReentrantLock:
-        """The lock that is held while its own code runs."""
+        """The lock that is held while the operation's own code runs."""
         return whole_lock(self)
 
     def __repr__(self) -> str:
@@ -259,7 +259,7 @@ class DelayedOperation(Locked):
         return hasattr(self, "_dop_state")
 
     def _dop_adopt(self, home: Home, watches: int, many: bool) -> int:
-        """Join this purgatory: return ADOPTED with its watches, else ENDED_ALONE or HAD_HOME."""
+        """Bind the operation to a purgatory and return ADOPTED; else return ENDED_ALONE (it has ended) or HAD_HOME."""
         if _LOCKED:
             with _UNSUBMITTED:
                 return self._dop_move_in(home, watches, many)
@@ -276,7 +276,7 @@ class DelayedOperation(Locked):
         return _ADOPTED
 
     def _dop_end(self, state: int, trying: bool) -> bool:
-        """Change from pending to `state`, and leave all keys. Return True for the one caller that does it."""
+        """Change from pending to `state`, and leave all keys. Return True for the one caller that succeeds."""
         home = self._dop_home
         if home is None:
             if _LOCKED:
@@ -296,7 +296,7 @@ class DelayedOperation(Locked):
 
 
 def _complete_later(operation: DelayedOperation) -> None:
-    """Finish a `force_complete` that could not take the lock: the end was decided then, its code runs now."""
+    """Finish a `force_complete` that could not acquire the lock: it set the state, and `on_complete` runs now."""
     try:
         enter_at_any_depth(operation)  # waits: this thread is in no operation any more
         try:
@@ -312,7 +312,7 @@ def _complete_later(operation: DelayedOperation) -> None:
 
 
 def refuse_async(result: object, operation: DelayedOperation, method: str) -> bool:
-    """Raise TypeError where a method returned a coroutine, which would never be awaited."""
+    """Raise TypeError if a method of an operation returned a coroutine, which would never be awaited."""
     if is_coroutine(result):
         coroutine: Any = result
         coroutine.close()  # avoids the warning that it was never awaited

@@ -22,18 +22,18 @@ else:
 
 
 class Purgatory(Room, Generic[OperationT]):
-    """Keeps delayed operations until they complete or expire. Kafka's `DelayedOperationPurgatory`.
+    """Keeps delayed operations until they complete or expire, like Kafka's `DelayedOperationPurgatory`.
 
     Submit with `try_complete_else_watch`. After a change that may complete operations on a key, call
     `check_and_complete(key)`. Both are safe from any thread and from inside operations. A purgatory has no thread:
     expiry runs where the timer runs its callbacks, and one timer serves any number of purgatories.
 
-    Hold no locks of your own when you call `check_and_complete`, except the operations' own shared lock. It waits for
-    the lock of each operation on the key, whose `try_complete` may be waiting for yours.
+    Hold no locks of your own when you call `check_and_complete`, except the operations' own shared lock. The call
+    waits for the lock of each operation on the key, whose `try_complete` may be waiting for a lock of yours.
 
-    Errors: what an operation's code raises in the submitter's own call reaches the submitter. In every other case
-    `on_error(error, operation)` is called, or else the error is logged ("abeyant.purgatory"). An operation whose
-    `try_complete` raises stays watched and timed.
+    Errors of an operation's code that occur in the submitter's own call reach the submitter. All other errors are
+    passed to `on_error(error, operation)`, or else logged ("abeyant.purgatory"). An operation whose `try_complete`
+    raises stays watched and timed.
 
     Close the purgatory before its timer: once the timer is closed, nothing expires.
 
@@ -72,8 +72,8 @@ class Purgatory(Room, Generic[OperationT]):
     def cancel(self, operation: OperationT) -> bool:
         """Cancel `operation`. Return True exactly when it was pending here. O(its keys).
 
-        It leaves its keys and the timer. None of its code runs; it is not completed, and `force_complete`
-        is the caller's to call, once, or not.
+        The operation leaves its keys and the timer. None of its code runs. It is not completed: the caller may
+        complete it with `force_complete`, once.
         """
         return self._cancel(operation)
 
@@ -81,17 +81,17 @@ class Purgatory(Room, Generic[OperationT]):
         """Cancel the operations that wait on `key`, and return them in order of arrival.
 
         For when the key goes away, such as a partition that moves to another broker: complete each with
-        `force_complete()`, or drop it. They leave their other keys and the timer too. (Kafka:
+        `force_complete()`, or drop it. The operations leave their other keys and the timer too. (Kafka:
         `cancelForKey`.)
         """
         return self._cancel_for_key(key)
 
     def close(self, how: Literal["expire", "cancel"] = "expire") -> list[OperationT]:
-        """Refuse further operations, and end the pending ones; return those that this call ended. O(pending).
+        """Refuse new operations and end the pending ones. Return the operations that this call ended. O(pending).
 
-        "expire" ends each as its deadline would, `on_complete` and `on_expiration` included, in this call:
-        no client is left waiting for a response. "cancel" cancels each as `cancel` does, and none of their
-        code runs. A second call returns an empty list. The timer stays open.
+        "expire" ends each operation as if its deadline had passed, `on_complete` and `on_expiration` included,
+        in this call: no client is left waiting for a response. "cancel" cancels each as `cancel` does, and none
+        of their code runs. A second call returns an empty list. The timer stays open.
         """
         if how not in ("expire", "cancel"):
             raise ValueError(f'how must be "expire" or "cancel", not {how!r}')

@@ -1,7 +1,7 @@
 # cython: nonecheck=True, binding=False, embedsignature=True, embedsignature.format=clinic
 """The implementation of `Purgatory`: submitting, checking, cancelling, and counts.
 
-How operations end is in life.py. This is all of `Purgatory` but what an extension class cannot be: generic.
+How operations end is in life.py. `Purgatory` adds a type parameter, which an extension class cannot have.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ _ROUNDS = ROUNDS
 
 
 class PurgatoryStats(NamedTuple):
-    """One consistent reading of a purgatory's counts, those of Kafka's purgatory metrics and more.
+    """One consistent reading of a purgatory's counts: Kafka's purgatory metrics and some more.
 
-    `watched`, `watched_keys` and `delayed` are current; the others are sums since the purgatory was made.
+    `watched`, `watched_keys` and `delayed` are current; the other counts are sums since the purgatory was made.
     """
 
     watched: int
-    """Watches now, pairs of operation and key: an operation counts once for each key. (Kafka: `PurgatorySize`.)"""
+    """Current watches, pairs of operation and key: an operation counts once per key. (Kafka: `PurgatorySize`.)"""
     watched_keys: int
     """Keys on which at least one operation waits."""
     delayed: int
     """Operations that are pending now: their timers run. (Kafka: `NumDelayedOperations`; our metric: `pending`.)"""
     completed: int
-    """Operations that completed, those that never had to wait included."""
+    """Operations that completed, also if they never had to wait."""
     expired: int
     """Operations that expired at their deadline, or by `close("expire")`."""
     cancelled: int
@@ -88,17 +88,17 @@ class Room(Life):
     def __init__(
         self, name: str, timer: ports.Timer | None = None, *, on_error: Callable[[Exception, Any], object] | None = None
     ) -> None:
-        """Set the name, for people, and the timer: one of this package's, or any with a `call_later` like theirs.
+        """Create a purgatory. `name` is for people; `timer` is a timer of this package, or has the same `call_later`.
 
-        `on_error(error, operation)` is called with errors of operations' code that reach no caller; without it they
-        are logged.
+        `on_error(error, operation)` is called with errors of operations' code that reach no caller. Without `on_error`
+        they are logged.
         """
         if self._is_made():
             raise TypeError(f"{self!r}: its __init__ has been called before")
         if not isinstance(name, str):
-            raise TypeError(f'a purgatory is made with a name and a timer, Purgatory("produce", timer); not {name!r}')
+            raise TypeError(f'a purgatory needs a name and a timer, as in Purgatory("produce", timer), not {name!r}')
         if isinstance(timer, type) or not callable(getattr(timer, "call_later", None)):
-            raise TypeError(f"timer must be a SystemTimer, or have its call_later(), not {timer!r}")
+            raise TypeError(f"timer must be a SystemTimer, or have a call_later(), not {timer!r}")
         if on_error is not None:
             check_callback(on_error, "on_error")
         self._name = name
@@ -122,21 +122,19 @@ class Room(Life):
     def try_complete_else_watch(self, operation: Any, keys: Iterable[Hashable]) -> bool:
         """Try to complete `operation` now; else have it wait on `keys`. Return whether it is completed.
 
-        It is tried, put on the lists of all keys, and tried again: a change before the second try is seen
-        by it, a change after it finds the operation on its list (law P2). Then its timer starts. A key that
-        is given twice counts once. O(keys), and two calls of `try_complete`, which may be costly: few keys
-        are tried sooner.
+        The operation is tried, put on the lists of all keys, and tried again: the second try sees a change before
+        it, and the check for a later change finds the operation on its list (law P2). Then its timer starts. A key
+        that is given twice counts once. O(keys), and two calls of `try_complete`.
 
-        Returns False with the operation accepted. What `try_complete` raises reaches the caller with the
-        operation accepted all the same (P6): it may still complete, it will expire, `cancel` takes it back.
-        It is *not* accepted, but taken out again, when an exception that is no Exception comes out of it
-        (KeyboardInterrupt), when a key's comparison raises, or when the timer refuses it (that error
-        reaches the caller).
+        False means that the operation was accepted. An Exception that `try_complete` raises reaches the caller, but
+        the operation is accepted all the same (P6): it may still complete, it will expire, `cancel` takes it back.
+        It is *not* accepted, but taken out again, if another exception leaves `try_complete` (KeyboardInterrupt),
+        if a key's comparison raises, or if the timer refuses the operation (that error reaches the caller).
 
         Raises PurgatoryClosedError after `close`; OperationReusedError for an operation submitted before;
-        ValueError without keys, even if it would complete at once (whether a mistake is found should not
-        depend on timing); TypeError for a str or bytes as `keys`, an unhashable key, or another
-        kind of object than a DelayedOperation.
+        ValueError without keys, even if the operation would complete at once (whether a mistake is found should
+        not depend on timing); TypeError for a str or bytes as `keys`, for an unhashable key, and if `operation`
+        is not a DelayedOperation.
         """
         if not isinstance(operation, DelayedOperation):
             raise TypeError(f"expected a DelayedOperation, not {operation!r}")
@@ -183,11 +181,11 @@ class Room(Life):
         """Try every operation that waits on `key`, in order of arrival; return how many this completed.
 
         Operations that join during the call are not tried: they test their condition after joining. An error of
-        one is reported and harms no other; KeyboardInterrupt and its like end the call, and the operations not
-        yet tried stay watched and timed. O(operations on the key); a key without any costs one look-up.
+        one operation is reported and harms no other; KeyboardInterrupt and its like end the call, and the operations
+        not yet tried stay watched and timed. O(operations on the key); a key without operations costs one look-up.
 
-        From inside an operation's code, what would have to wait for another thread's operation is tried as
-        soon as this thread is out again, and does not count here. Kafka: `checkAndComplete`.
+        If this is called inside an operation's code, operations whose lock another thread holds are tried as soon as
+        this thread has left that code, and do not count in the result. Kafka: `checkAndComplete`.
         """
         found = self._directory.on(key)
         if found is None:
@@ -217,7 +215,7 @@ class Room(Life):
         return [operation for operation in several if self._end(operation, _CANCELLED, False)]
 
     def _close(self, expiring: bool) -> list[Any]:
-        """Refuse further operations; end the pending ones, and return them."""
+        """Refuse new operations and end the pending ones. Return the operations that this ended."""
         self._directory.lock()
         try:
             if self._directory.closed:
@@ -305,7 +303,7 @@ class Room(Life):
         return f"<Purgatory {self._name!r}: {waiting}>"
 
     def _check(self) -> None:
-        """Raise AssertionError where an invariant does not hold. For tests; O(watched), under the lock."""
+        """Raise AssertionError if an invariant does not hold. For tests; O(watched), with the lock held."""
         self._directory.lock()
         try:
             self._directory.check()
@@ -339,7 +337,7 @@ class Room(Life):
     def _submit(self, operation: DelayedOperation, keys: tuple[Hashable, ...]) -> list[Exception] | None:
         """Try, watch, try again, start the timer. Return the last error that the tries raised, in a list, or None.
 
-        Any other error is raised after the operation was taken out again: it is never watched without a timer.
+        Any other error is raised, after the operation was taken out again: it is never watched without a timer.
         """
         accepted = False
         errors: list[Exception] | None = None

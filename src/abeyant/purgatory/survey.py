@@ -12,19 +12,19 @@ from abeyant.timer.units import to_seconds
 
 
 def timer_of(purgatory: Room) -> Any:
-    """Return the timer that a purgatory was made with."""
+    """Return the timer of a purgatory."""
     return purgatory._timer
 
 
 def slots_of(purgatory: Room) -> int:
-    """Return the number of slots for `operations_in` to go through."""
+    """Return the number of slots that `operations_in` can read."""
     return purgatory._directory._fresh
 
 
 def operations_in(purgatory: Room, begin: int, count: int) -> list[tuple[Any, Any]]:
     """Return the operations whose first watch is in `count` slots from `begin`: (operation, its keys). O(their keys).
 
-    So all slots together give each operation once.
+    So reading all slots once returns each operation once.
     """
     found: list[tuple[Any, Any]] = []
     directory = purgatory._directory
@@ -51,7 +51,7 @@ def operations_in(purgatory: Room, begin: int, count: int) -> list[tuple[Any, An
 
 
 def deadline_of(purgatory: Room, operation: DelayedOperation) -> float | None:
-    """Return when a pending operation expires, in seconds on the purgatory's timer; or None."""
+    """Return when a pending operation expires, in seconds on the timer's clock; None if that is unknown."""
     purgatory._directory.lock()
     handle, task = operation._dop_handle, operation._dop_task
     purgatory._directory.unlock()

@@ -17,20 +17,20 @@ _THREAD = _Thread()
 
 
 def depth() -> int:
-    """Return how many operations' locks the thread holds; a lock held twice counts twice."""
+    """Return how many operations' locks this thread holds; a lock held twice counts twice."""
     return _THREAD.depth
 
 
 def set_depth(count: int) -> None:
-    """Set `depth`."""
+    """Set the number that `depth` returns."""
     _THREAD.depth = count
 
 
 def owed() -> int:
-    """Return how many actions the thread has deferred."""
+    """Return how many actions this thread has deferred."""
     return _THREAD.owed
 
 
 def set_owed(count: int) -> None:
-    """Set `owed`."""
+    """Set the number that `owed` returns."""
     _THREAD.owed = count

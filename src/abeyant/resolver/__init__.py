@@ -1,6 +1,6 @@
-"""Complete or expire in process, with the semantics of `docs/design-resolve.md`: operations and events as they come.
+"""Resolve operations live, as they start and events come, by the rules of `docs/design-resolve.md`.
 
-All its names are in `abeyant`, too.
+All public names of this package are in `abeyant`, too.
 
 key_state  the events of one key so far, and the operations that watch it
 operation  one operation: its watches and its countdown

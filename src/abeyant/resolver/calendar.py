@@ -36,7 +36,7 @@ class _Hours(NamedTuple):
     begins: list[int]
     ends: list[int]
     before: list[int]
-    """Open time from the start of 1970 to each begin, and last to the final end, in microseconds."""
+    """Open time in microseconds from the start of 1970 to each of `begins`, and finally to the last of `ends`."""
 
     def elapsed(self, at: int) -> int:
         place = bisect_right(self.begins, at) - 1
@@ -82,8 +82,8 @@ class Calendar:
     13:00-17:00` has a lunch break); hours that end before they begin go on past midnight, and 24:00 is the end of a
     day. `holidays` are dates, or their text as in 2026-12-25: a set, a list, a column, one text with commas; or an
     object of the package `holidays`, or another container, where each date is looked up. No hours begin on a holiday.
-    Open time is real time: an hour that the zone's clock skips counts as none, one that it repeats as two. A time-out
-    is open time: with eight open hours a day, 2 days are six working days; with `Mon-Fri 00:00-24:00`, two.
+    Open time is real time: an hour that the zone's clock skips counts as none, an hour that it repeats as two. A
+    time-out counts open time: 2 days are 48 open hours, six working days of eight hours, or two of `00:00-24:00`.
 
     Raises ValueError for hours that cannot be parsed or overlap, an unknown zone, and holidays that are no dates.
 
@@ -130,15 +130,15 @@ class Calendar:
     def elapsed_at(self, at: int) -> int:
         """Return the open time between the start of 1970 and `at`, both in microseconds; negative before 1970.
 
-        O(log n) in the hours computed so far; the first call for a year computes that year's.
+        O(log n) in the hours computed so far; the first call for a year computes the hours of that year.
         """
         return self._covering(at, at).elapsed(at)
 
     def due_at(self, start: int, reading: int) -> int:
         """Return the first instant from `start` on by which the open time since 1970 has reached `reading`.
 
-        All three are in microseconds, `reading` as `elapsed_at` returns it: `due_at(start, elapsed_at(start) + open)`
-        is when `open` of open time after `start` is over. O(log n).
+        All times are in microseconds, `reading` as `elapsed_at` returns it: `due_at(start, elapsed_at(start) + open)`
+        is the end of a countdown from `start` over `open` microseconds of open time. O(log n).
         """
         return self._reaching(self._covering(start, start), reading).due(start, reading)
 
@@ -159,7 +159,7 @@ class Calendar:
         return columns
 
     def _covering(self, earliest: int, latest: int) -> _Hours:
-        """Return hours that cover two instants and all between, extended if necessary."""
+        """Return the known hours, after extending them if they do not cover all days from `earliest` to `latest`."""
         hours = self._known
         first, last = _day_of(earliest), _day_of(latest)
         if hours.begins and hours.first < first and last < hours.last:
@@ -167,7 +167,7 @@ class Calendar:
         return self._grow(min(first - _MARGIN, hours.first), max(last + _MARGIN, hours.last, first + _SPAN))
 
     def _reaching(self, hours: _Hours, reading: int) -> _Hours:
-        """Return hours that reach a reading of `elapsed`, extended if necessary."""
+        """Return `hours`, extended as far as necessary for their total open time to reach `reading`."""
         while reading > hours.before[-1]:
             further = min((_FURTHEST - hours.last).days, max(_SPAN.days, (hours.last - hours.first).days))
             opened = hours.before[-1]
@@ -216,7 +216,7 @@ def _day_of(micros: int) -> date:
 
 
 def _is_listed(holidays: Any) -> TypeGuard[Iterable[Any]]:
-    """Return whether holidays are listed; other containers, such as of the package `holidays`, look up each date."""
+    """Return whether `holidays` can be listed; other containers (package `holidays`) are asked about each date."""
     listed = isinstance(holidays, Sequence | Set) or type(holidays) is dict or hasattr(holidays, "__array__")
     return listed or not hasattr(holidays, "__contains__")
 
@@ -246,9 +246,9 @@ def _read(hours: str) -> list[list[tuple[int, int]]]:
         if match is None or not set(names) <= set(_DAYS):
             hint = ""
             if not names and part.strip()[:1].isdigit():
-                hint = ": each hours need their days, as before the first"
+                hint = ": write the days in front of all hours, as in 'Mon-Fri 09:00-12:00, Mon-Fri 13:00-17:00'"
             elif {*part.strip().lower().split("-")} <= set(_DAYS):
-                hint = f": whole days are '{part.strip()} 00:00-24:00'"
+                hint = f": for whole days write '{part.strip()} 00:00-24:00'"
             raise ValueError(f"hours must look like 'Mon-Fri 09:00-17:00, Sat 10:00-14:00', not {part.strip()!r}{hint}")
         begin, end = (_minutes(match[name], part) for name in ("from", "to"))
         if end <= begin:

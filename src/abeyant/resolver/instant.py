@@ -1,4 +1,4 @@
-"""Check operations and events before they reach a resolver, one by one or all of an instant together."""
+"""Check operations and events before they reach a resolver, one by one or all those of an instant together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CONDITIONS: Final = ("all", "any", "then")
 
 
 class Feed:
-    """Base class with the methods `start` and `event` of a resolver and of an `Instant`."""
+    """Base class of `Resolver` and `Instant`, with the methods `start` and `event` that they share."""
 
     __slots__ = ("_rules",)
 
@@ -43,8 +43,8 @@ class Feed:
         """Start an operation now; return whether it ended at once. O(watches), with `serves` O(unused events skipped).
 
         Give a `timeout` in seconds or a `deadline` on the timer's clock; a deadline in the past is due now.
-        `extend` is the time in seconds that is left after an event of a watch with the role "extend", unless more is
-        left (default: the time-out).
+        After an event of a watch with the role "extend", at least `extend` seconds are left until the deadline
+        (default: the time-out).
         `on_end(resolution)` is called once, with no lock held: in this call, in the call that ends the operation, or
         where the timer runs its callbacks.
 
@@ -54,7 +54,7 @@ class Feed:
         if condition not in _CONDITIONS:
             raise ValueError(f"condition must be {either(_CONDITIONS)}, not {condition!r}")
         if (timeout is None) == (deadline is None):
-            raise TypeError(f"operation {op_id!r} needs a timeout or a deadline: give one of them")
+            raise TypeError(f"operation {op_id!r} needs either a timeout or a deadline: give exactly one of the two")
         if on_end is not None and (not callable(on_end) or is_async(on_end)):
             refuse_callback(on_end, "on_end")
         listed, fixed = tuple(watches), timeout is None
@@ -86,11 +86,11 @@ class Feed:
         if not watches:
             raise ValueError(f"operation {op_id!r} must watch at least one key: without any it could only expire")
         if roles.count("pause") > 1:
-            raise ValueError(f"operation {op_id!r}: several watches have role 'pause'; give it one")
+            raise ValueError(f"operation {op_id!r}: several watches have role 'pause'; give it only one such watch")
         if rules.serves != "every" and roles.count("complete") > 1:
             raise ValueError(
                 f"operation {op_id!r} has several watches with role 'complete', which serves={rules.serves!r} "
-                "excludes: an event serves one watch; give each operation one"
+                "excludes: an event serves one watch; give each operation one such watch"
             )
         if condition == "then" and rules.holds == "at_deadline":
             raise ValueError(
@@ -99,8 +99,8 @@ class Feed:
             )
         if condition == "then" and rules.within == "step" and "extend" in roles:
             raise ValueError(
-                f"operation {op_id!r} has steps and a watch with role 'extend', which within='step' excludes: each "
-                "step restarts the countdown already; use within='whole' or leave the watch out"
+                f"operation {op_id!r} has condition 'then' and a watch with role 'extend', which within='step' "
+                "excludes: each step restarts the countdown already; use within='whole' or leave the watch out"
             )
         if fixed and (rules.calendar is not None or "pause" in roles):
             raise ValueError(
@@ -112,7 +112,7 @@ class Feed:
 class Instant(Feed):
     """Operations and events of one instant, applied together when its `with` block ends (laws O3, O5 and O7).
 
-    If the block raises, nothing of it is applied. Not thread-safe: use it in the thread that made it.
+    If the block raises, none of them is applied. Not thread-safe: use an instant in the thread that made it.
     """
 
     __slots__ = ("_events", "_starts", "_whole")

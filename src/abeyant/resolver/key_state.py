@@ -35,11 +35,11 @@ class KeyState:
     )  # fmt: skip
 
     def __init__(self, key: Hashable, keep_history: bool) -> None:
-        """With `keep_history`, remember the steps that led to the value, for `since`; memory grows with them."""
+        """With `keep_history`, remember the steps by which the value rose, for `since`; memory grows with the steps."""
         self.key = key
         self.users = 0  # watches of pending operations on this key
         self.states: dict[Any, None] = {}
-        """The `WatchState` of each such watch, except with `serves` those that complete: see `ServingKeyState`."""
+        """The `WatchState` of each pending operation's watch on this key (no `complete` ones in `ServingKeyState`)."""
         self.level: float | None = None
         """The last progress (the greatest of its instant), whatever `combine` is: it decides whether a pause holds."""
         self._keep_history = keep_history
@@ -53,7 +53,7 @@ class KeyState:
         """The progress of all events, combined."""
         self.counted = 0
         self.here: float | None = None
-        """The events of the instant `at`, combined: operations that start then count them with `count="from_start"`."""
+        """The progress of the events at `at`, combined. With `count="from_start"`, it counts for starts at `at`."""
         self.here_counted = 0
         self.at = -1
         # Values below all later ones, ascending, and the time of the event after each.
@@ -86,7 +86,7 @@ class KeyState:
 
 
 def combined(value: float | None, arrived: Arrivals, combine: Combine) -> float:
-    """Return the combined value after the events that arrived."""
+    """Return `value`, of all events before, combined with the events that arrived."""
     if combine == "sum":
         return (value or 0) + arrived.total
     greatest = arrived.progress[0]

@@ -10,11 +10,11 @@ from abeyant.resolver.rules import ROLES, Combine, Condition, Count, Role, Rules
 from abeyant.timer.units import NEVER, to_seconds
 
 ResolutionOutcome = Literal["completed", "cancelled", "expired", "pending"]
-"""The outcome of an operation of a `Resolver`; "pending" for one that `Resolver.close` returned."""
+"""The outcome of an operation of a `Resolver`; "pending" for an operation that `Resolver.close` returned."""
 
 
 class Watch(NamedTuple):
-    """A key that an operation watches. When its progress is at least `required`, the operation does as `role` says."""
+    """A key that an operation watches. `role` says what happens when the key's progress is at least `required`."""
 
     key: Hashable
     required: float = 1
@@ -35,18 +35,18 @@ class Resolution(NamedTuple):
     outcome: ResolutionOutcome
     """The outcome; "pending" if the resolver was closed first."""
     at: float | None
-    """The time of its end: of an expired one its deadline, however late the timer ran. None if pending."""
+    """The time at which the operation ended; if expired, its deadline, however late the timer ran. None if pending."""
     waited: float | None
-    """Seconds from its start to `at`. None if pending."""
+    """Seconds from the operation's start to `at`. None if pending."""
     completed_by: Decided | None = None
-    """The watch that completed it. None without `details`, as are the two below."""
+    """The watch that completed the operation. None without `details`, like `cancelled_by` and `counted`."""
     cancelled_by: Decided | None = None
     counted: int | None = None
-    """The number of events counted: of the watches that extend it if it has any, else of those that complete it."""
+    """The number of events counted for the operation's `extend` watches if it has any, else for its `complete` ones."""
 
 
 class ResolverStats(NamedTuple):
-    """One consistent reading of a resolver's counts. `pending` and `keys` are current; the others are totals.
+    """One consistent reading of a resolver's counts. `pending` and `keys` are current; all other counts are totals.
 
     Operations that `cancel` or `close` removed count in `started` only.
     """
@@ -54,7 +54,7 @@ class ResolverStats(NamedTuple):
     pending: int
     """Operations that have started and not ended: `len(resolver)`."""
     keys: int
-    """Keys whose state is kept: watched ones, and those whose events are not forgotten."""
+    """Keys whose state is kept: watched keys, and keys whose events are not forgotten."""
     started: int
     completed: int
     cancelled: int
@@ -74,10 +74,10 @@ class WatchState:
         self.counted = 0
         self.value: float | None = None
         self.since: int | None = None
-        """The time of the event that met it; None while it is not met, or if the time is unknown."""
+        """The time of the event that met the watch; None while it is not met, or if the time is unknown."""
 
     def begin(self, now: int, count: Count, combine: Combine) -> None:
-        """Start counting events at `now`, or with the earlier ones that `count` includes."""
+        """Start counting events at `now`, beginning with the earlier events that `count` includes."""
         key_state = self.key_state
         self.value, self.since = 0 if combine == "sum" else None, None
         if count == "always":
@@ -103,7 +103,7 @@ class WatchState:
 
 
 class Operation:
-    """A pending operation. Times are nanoseconds on the timer's clock. Not thread-safe: the resolver locks."""
+    """A pending operation. Times are nanoseconds on the timer's clock. Not thread-safe: the resolver's lock guards."""
 
     __slots__ = (
         "cancelling",
@@ -177,7 +177,7 @@ class Operation:
         self.update_deadline(now, clock)
 
     def update_deadline(self, now: int, clock: CountdownClock) -> None:
-        """Recompute the deadline after an extension, a pause or its end."""
+        """Recompute the deadline after an extension, or after a pause has begun or ended."""
         if now > self.mark:
             if not self.paused:
                 self.left -= clock.between(self.mark, now, self.fixed)
@@ -204,7 +204,7 @@ class Operation:
         return "after_start" if then else self.rules.count
 
     def add(self, state: WatchState, arrived: Arrivals, now: int) -> None:
-        """Add the events of one instant to one of its watches."""
+        """Add the events of one instant to one of the operation's watches."""
         state.counted += len(arrived.progress)
         if state.role == "extend":
             self.extended = True
@@ -214,7 +214,7 @@ class Operation:
             state.add(arrived, now, self.rules)
 
     def completed_by(self, now: int, clock: CountdownClock) -> tuple[WatchState, int] | None:
-        """Return the watch that made the condition hold and since when; None while it does not. Advances met steps."""
+        """Return the watch that completes the operation, and since when it is met; None if none does. Advance steps."""
         states = self.completing
         if not states:
             return None
@@ -245,20 +245,20 @@ class Operation:
         return None
 
     def cancelled_by(self, now: int) -> tuple[WatchState, int] | None:
-        """Return the watch that cancels it and since when; None if none does."""
+        """Return the watch that cancels the operation, and since when it is met; None if none does."""
         met = [state for state in self.cancelling if state.met]
         return earliest(met, now) if met else None
 
     # -- events that serve one operation
 
     def needs_event(self) -> bool:
-        """Return whether the operation still needs events that serve one operation."""
+        """Return whether the operation still needs events to serve it."""
         if self.rules.combine == "sum":
             return self.received < self.completing[0].required
         return not self.served
 
     def serve_with(self, at: int, progress: float) -> bool:
-        """Consume an event that serves one operation if it helps. Return whether it did."""
+        """Use up an event for this operation if that helps to complete it. Return whether the event was used up."""
         if not self.needs_event() or (self.rules.combine != "sum" and progress < self.completing[0].required):
             return False
         self.served += 1
@@ -278,7 +278,7 @@ class Operation:
         self.states = self.completing = self.cancelling = self.extending = self.pausing = []
 
     def resolution(self, outcome: ResolutionOutcome, at: int | None, by: tuple[WatchState, int] | None) -> Resolution:
-        """Return the resolution; `by` is the watch that decided, and since when."""
+        """Return the resolution; `by` is the watch that decided, and since when it was met."""
         ended = None if at is None else to_seconds(at)
         waited = None if at is None else to_seconds(at - self.start)
         if not self.rules.details:
@@ -289,14 +289,14 @@ class Operation:
 
 
 class CountdownClock:
-    """The clock of countdowns: it runs always, or in business hours only. In nanoseconds on the timer's clock."""
+    """The clock of countdowns: it runs always, or only in business hours. In nanoseconds on the timer's clock."""
 
     def __init__(self, rules: Rules, wall: Callable[[], int]) -> None:
         """`wall` returns the time since 1970 less the timer's clock, in nanoseconds."""
         self._calendar, self._wall = rules.calendar, wall
 
     def between(self, begin: int, end: int, always: bool) -> int:
-        """Return the nanoseconds that count down between two instants: business hours, or all with `always`."""
+        """Return how many nanoseconds count between two instants: only business hours, or with `always` all."""
         if self._calendar is None or always:
             return end - begin
         wall = self._wall()

@@ -1,17 +1,17 @@
-"""Complete or expire in process: operations start and events come, on any timer.
+"""Resolve operations live, on any timer: each ends once, completed, cancelled or expired.
 
 Ground rules
 ------------
 * One lock guards everything. Of the user's code only `__hash__` and `__eq__` of keys run under it. We call the timer
-  while holding our lock; the timer calls us with its own lock free. So the timer's lock is always the inner one.
-* Each call of `start` or `event` is an instant of its own; within `instant`, several are one. The clock is read under
-  the lock, so that calls are ordered as their times are. An instant is processed in the order of law O3: overdue
-  operations expire; events are added to their keys; operations start; operations that an event reached are checked.
-* An operation ends once, under the lock, and is removed from its keys and the timer. Then its `on_end` is called with
-  the lock free, in the same thread. If an `on_end` ends other operations, theirs are called after it has returned.
+  while holding our lock; the timer holds no lock when it calls us. So the timer's lock is always the inner one.
+* Each call of `start` or `event` is an instant of its own; all calls within a block of `instant` are one. The clock is
+  read under the lock, so that calls are ordered as their times are. An instant is processed in the order of law O3:
+  overdue operations expire; events are added to their keys; operations start; operations with new events are checked.
+* An operation ends once, under the lock, and is removed from its keys and the timer. Then its `on_end` is called in the
+  same thread, without the lock. If this ends other operations, their `on_end` is called after the first has returned.
 * An operation expires at the first callback of the timer *after* the last instant at which an event counts: while a
   virtual clock shows the deadline, an event still counts. Deadlines only move later. So an extension leaves the timer's
-  task alone; a task that runs too early schedules another.
+  task alone; a task that runs too early schedules another task.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ _Ended = list[tuple[Callable[[Resolution], object], Resolution]]
 
 
 class ResolverClosedError(AbeyantError, RuntimeError):
-    """Raised if a closed resolver gets an operation or event, which it refuses."""
+    """Raised if an operation or event is passed to a closed resolver."""
 
 
 class Resolver(Feed):
     """Ends each operation once: completed or cancelled when its watches are met, or expired at its deadline.
 
-    It takes the options of `abeyant.tables.resolve`, which `docs/design-resolve.md` defines, and gives the same
-    outcomes for operations and events in the order of time, with those of one instant within `instant`. Thread-safe if
-    the timer is; it starts no thread.
+    It takes the same options as `abeyant.tables.resolve`; `docs/design-resolve.md` defines them. It gives the same
+    outcomes if operations and events come in the order of time, and all those of one instant in one block of `instant`.
+    Thread-safe if the timer is; it starts no thread.
 
-    The state of a key is kept even while no operation watches it; `forget_after` and `forget` bound that.
+    The state of a key is kept even while no operation watches it; `forget_after` and `forget` delete it.
 
     Examples:
         >>> resolver = Resolver(ManualTimer())
@@ -113,14 +113,14 @@ class Resolver(Feed):
         forget_after: float | timedelta | None = None,
         on_error: Callable[[BaseException, Any], object] | None = None,
     ) -> None:
-        """Make a resolver on a timer of this package; several may share one. Close the resolver before its timer.
+        """Make a resolver on a timer of this package, which resolvers may share. Close the resolver before its timer.
 
         Without a `timer` it makes a `SystemTimer` of its own, which `close` closes.
         `deadline` says whether an event at the very deadline still counts: "inclusive" or "exclusive". The time of an
         operation's deadline is given to `start`.
         With a `calendar`, a `ManualTimer` must show seconds since 1970; with other timers the system's time is used.
         `count` says which events of a key count for an operation: "always" is all, also those before its start.
-        `details` fills `completed_by`, `cancelled_by` and `counted` of resolutions; with `count="always"` their memory
+        `details` fills `completed_by`, `cancelled_by` and `counted` of resolutions; then, with `count="always"`, memory
         grows with the events. A key that no operation watches is forgotten after `forget_after` seconds without an
         event (default: never). `on_error(error, on_end)` is called when an `on_end` raises (default: log the error).
         """
@@ -151,8 +151,8 @@ class Resolver(Feed):
     def instant(self) -> Instant:
         """Collect operations and events of one instant in a `with` block, and apply them together.
 
-        Its events are applied before its starts, whatever their order in the block. Operations that start together are
-        served in the order in which they were given.
+        Events are applied before starts, whatever their order in the block. Operations that start together are served
+        in the order in which they were passed to `start`.
         """
         return Instant(self, self._rules)
 
@@ -185,7 +185,7 @@ class Resolver(Feed):
     def close(self) -> list[Resolution]:
         """Refuse further operations and events; return a resolution "pending" for each pending operation. O(pending).
 
-        Their `on_end` is not called. A second call returns an empty list. A timer that was passed to it stays open.
+        No `on_end` is called. A second call returns an empty list. A timer that the resolver did not make stays open.
         """
         with self._lock:
             self._closed = True
@@ -439,7 +439,7 @@ class Resolver(Feed):
             raise raised
 
     def _reset_in_child(self) -> object:
-        """Start empty in the child of a fork: pending operations end in the parent."""
+        """Drop all state in the child process of a fork: pending operations end in the parent only."""
         inherited = self._keys, self._pending, self._lock
         self._local = threading.local()
         self._reset()

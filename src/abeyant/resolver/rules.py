@@ -1,7 +1,7 @@
-"""Rules of when an operation completes: the options `count`, `combine`, `holds`, `serves`, `within` and the others.
+"""The options of when an operation completes: `deadline`, `count`, `combine`, `holds`, `serves`, `within`, `calendar`.
 
-`docs/design-resolve.md` defines them, and explains which exclude each other. `resolve` over tables,
-Spark and streams, and `Resolver`, take the same ones.
+`docs/design-resolve.md` defines them, and explains which exclude each other. `Resolver`, and `resolve` over tables,
+Spark and streams, take the same options.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of one call, with their defaults."""
+    """The options of one call, with their defaults."""
 
     deadline: Deadline = "inclusive"
     count: Count = "always"
@@ -56,7 +56,7 @@ class Rules:
                 if getattr(self, name) == value:
                     raise ValueError(
                         f"serves={self.serves!r} and {name}={value!r} exclude each other: an event that serves one "
-                        f"operation is used up when it comes; leave one of them out"
+                        f"operation is used up when it comes; leave one of the two out"
                     )
 
     @property

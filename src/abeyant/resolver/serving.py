@@ -1,4 +1,4 @@
-"""Events that serve one operation each: assign them by the age of operations (law O7)."""
+"""Assign events to operations by the operations' age, where each event serves one operation (law O7)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class ServingKeyState(KeyState):
         self._rules = rules
         self._number = 0  # sequence number of the next unused event
         self.waiting: OrderedDict[Operation, None] = OrderedDict()
-        """Pending operations by start; those of one start in the order that `newest` walks backwards."""
+        """Pending operations by start, and of one start by turn (reversed with `newest`, which reads backwards)."""
         super().__init__(key, keep_history)
 
     def forget(self) -> None:
-        """Forget all events, unused ones too; a pending operation that is paused stays paused."""
+        """Forget all events, unused events too; a pending operation that is paused stays paused."""
         super().forget()
         self.unused: OrderedDict[int, tuple[int, float]] = OrderedDict()
-        """Time and progress of events that served no operation, in their order."""
+        """Time and progress of the events that served no operation, by sequence number."""
 
     def offer(self, progress: float, now: int) -> tuple[Operation | None, list[Operation]]:
-        """Offer an event to pending operations by age. Return the one that took it, and those found overdue."""
+        """Offer an event to pending operations by age. Return the operation that took it, and the overdue ones met."""
         overdue = []
         waiting: Iterable[Operation] = reversed(self.waiting) if self._rules.serves == "newest" else self.waiting
         for operation in waiting:
@@ -43,9 +43,9 @@ class ServingKeyState(KeyState):
         return None, overdue
 
     def leave_unused(self, unused: list[float], now: int) -> None:
-        """Keep unused events for operations that start later, or with `from_start` later within this instant.
+        """Keep unused events for operations that start later; with `from_start`, only until this instant is over.
 
-        `unused` is sorted in descending order; taken from either end, the greatest of an instant comes first.
+        `unused` is sorted in descending order. `serve_unused` will get an instant's greatest first, from either end.
         """
         if self._rules.count != "always" and self.unused and next(iter(self.unused.values()))[0] != now:
             self.unused.clear()
@@ -75,7 +75,7 @@ def serve(
     rules: Rules,
     expire: Callable[[Operation], object],
 ) -> Iterator[Operation]:
-    """Assign the events of one instant, and unused ones to operations that start. Yield each operation served."""
+    """Assign the events of one instant, and earlier unused events to `starts`. Yield operations that events served."""
     newest, count = rules.serves == "newest", rules.count
     joining = [(operation, operation.completing[0].key_state) for operation in starts if operation.completing]
     if not newest and count != "after_start":
@@ -103,7 +103,7 @@ def serve(
 
 
 def _join(joining: list[tuple[Operation, Any]], newest: bool) -> None:
-    """Queue operations that start at one instant for events that serve one, in the order of their turn."""
+    """Queue operations that start at one instant for events to serve them, in the order of their turn."""
     for operation, key_state in reversed(joining) if newest else joining:
         if operation.needs_event():
             key_state.waiting[operation] = None

@@ -1,4 +1,4 @@
-"""Complete or expire over whole tables in this process, without Spark or Java.
+"""Find which operations completed and which expired, over whole tables in this process, without Spark or Java.
 
     >>> import pandas as pd
     >>> from abeyant import tables
@@ -9,15 +9,16 @@
     ['completed']
 
 A table is anything with an Arrow interface (pandas, Polars, DuckDB, pyarrow), or the path of a Parquet file or folder.
-Outcomes, columns and laws are those of `abeyant.pipeline.resolve`, which does the same on Spark.
+Outcomes, columns and laws are the same as in `abeyant.pipeline.resolve`, which runs on Spark.
 
     operations ── valid ── watches by key ──────────────────────┐
                                                                 ├── reached ── combined ── outcomes
     events ────── valid ── rows by key ── shards ─ staircases ──┘
 
-Keys are represented by hashes, see `keys`. A *shard* holds the events of one key in 1,024, and reduces them to
-staircases (see `kernels.resolve`) as they arrive, so memory grows with the steps of the staircases and not with the
-events. Several threads work on chunks of rows, then on shards; the kernels and Arrow release the GIL.
+Keys are represented by hashes, see `keys`. The keys' hashes divide the events into 1,024 *shards*. A shard keeps, as
+events arrive, only those that raise their key's greatest progress, its *staircase* (see `kernels.resolve`), so memory
+grows with the steps of the staircases and not with the events. Several threads work on chunks of rows, then on shards;
+the kernels and Arrow release the GIL.
 
 Needs the extra `tables` (`pip install '.[tables]'`): pyarrow and NumPy.
 """

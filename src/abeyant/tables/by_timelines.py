@@ -1,4 +1,4 @@
-"""Resolve operations with any options, from timelines of their keys: the table of outcomes."""
+"""Resolve operations with any options to a table of outcomes, from the timelines (ordered events) of their keys."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def resolve_by_timelines(
 
 
 class TimelineResolver:
-    """Resolves valid operations by the timelines of all keys."""
+    """A resolver of valid operations, which looks their keys' events up in timelines."""
 
     def __init__(
         self,
@@ -48,13 +48,13 @@ class TimelineResolver:
         levels: Sequence[EventRows] | None = None,
         unserved: Sequence[EventRows] | None = None,
     ) -> None:
-        """Build the timelines. By default all `events` may pause (or `levels` only) and serve (or `unserved` only)."""
+        """Build timelines. `levels` are the events that may pause, `unserved` those that may serve (default: all)."""
         self._watched = WatchedOperations(operations, events, rules, pairs, each, levels=levels, unserved=unserved)
         self._table, self._start, self._rules, self._each = operations.table, operations.start, rules, each
         self.lacking = self.served = np.empty(0, np.int64)
-        """With `serves`, `outcomes` sets each operation's progress still required, and the number of events served."""
+        """Progress still required, and number of events that served, by operation. Set by `outcomes`, with `serves`."""
         self.unused: list[Integers] = []
-        """With `unserved`, `outcomes` adds the events of watched keys that served no operation, as rows."""
+        """Events of watched keys that served no operation, as rows; filled by `outcomes` if `unserved` is given."""
         self._keep_unused = unserved is not None
 
     def outcomes(self) -> pa.Table:
@@ -102,7 +102,7 @@ class TimelineResolver:
         return pa.table(columns, DETAILS)
 
     def _struct(self, role: Role, by: By, selected: Mask) -> pa.Array:
-        """Return a struct column of the watch that decided and since when; null outside the mask `selected`."""
+        """Return structs of the deciding watch's key and when it was met; null outside the mask `selected`."""
         selected &= by.watch >= 0
         fields = [DETAILS.field("completed_by").type.field(n) for n in range(2)]
         if not selected.any():

@@ -1,4 +1,4 @@
-"""Business hours: the calendar of `abeyant.Resolver`, which also computes whole columns."""
+"""The calendar of business hours of `abeyant.Resolver`, which also takes whole columns of times."""
 
 from abeyant.resolver.calendar import Calendar
 

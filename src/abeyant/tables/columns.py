@@ -32,7 +32,7 @@ def flags(column: pa.ChunkedArray) -> Mask:
 
 
 def integers(column: pa.ChunkedArray, name: str) -> Integers:
-    """Return the values as signed 64-bit integers, 0 for null. Raises `AbeyantError` for one that does not fit."""
+    """Return the values as signed 64-bit integers, 0 for null. Raises `AbeyantError` for a value that does not fit."""
     try:
         column = column.cast(pa.int64())
     except pa.ArrowInvalid as error:
@@ -58,7 +58,7 @@ def microseconds(column: pa.ChunkedArray, name: str) -> Integers:
 
 
 class Watches(NamedTuple):
-    """The watches of a batch of operations, flattened."""
+    """The watches of a batch of operations, flattened to columns with one row per watch."""
 
     counts: Integers  # watches per operation
     key: pa.ChunkedArray
@@ -71,7 +71,7 @@ class Watches(NamedTuple):
         return bool((self.counts == 1).all())
 
     def operation(self) -> Integers:
-        """Return the row of each watch's operation."""
+        """Return for each watch the row of its operation."""
         rows = np.arange(len(self.counts))
         return rows if self.single else np.repeat(rows, self.counts)
 

@@ -16,9 +16,9 @@ __all__ = ["check_deadline", "contradictions"]
 
 
 def check_deadline(columns: Collection[str], rules: Rules) -> None:
-    """Raise `SchemaError` if operations with these columns have a `deadline` beside a calendar or a `pause_key`.
+    """Raise `SchemaError` if operations with these columns have a `deadline` together with a calendar or `pause_key`.
 
-    Watches in lists that pause are checked row by row: see `contradictions`.
+    Watches in lists may pause, too, but only their rows show that: `WatchedOperations` checks them.
     """
     read = expected_columns(OPERATIONS, columns)
     if "deadline" in read and (rules.calendar is not None or "pause_key" in read):
@@ -26,7 +26,10 @@ def check_deadline(columns: Collection[str], rules: Rules) -> None:
 
 
 def contradictions(watches: Mapping[Role, RoleWatches], then: Mask, rules: Rules) -> list[tuple[Mask, str]]:
-    """Return a mask of operations and a message for each contradiction. `then` masks those with condition 'then'."""
+    """Return, for each possible contradiction, a mask of the operations that have it, and a message.
+
+    `then` is a mask of the operations with condition 'then'.
+    """
     completing, extended = np.zeros(len(then), np.int64), np.zeros(len(then), np.bool_)
     np.add.at(completing, watches["complete"].operation, 1)
     extended[watches["extend"].operation] = True
@@ -34,7 +37,7 @@ def contradictions(watches: Mapping[Role, RoleWatches], then: Mask, rules: Rules
         (
             (completing > 1) & (rules.serves != "every"),
             f"has several watches with role 'complete', which serves={rules.serves!r} excludes: an event serves one "
-            "watch; give each operation one",
+            "watch; give each operation one such watch",
         ),
         (
             then & (rules.holds == "at_deadline"),
@@ -43,7 +46,7 @@ def contradictions(watches: Mapping[Role, RoleWatches], then: Mask, rules: Rules
         ),
         (
             extended & then & (rules.within == "step"),
-            "has steps and a watch with role 'extend', which within='step' excludes: each step restarts the countdown "
-            "already; use within='whole' or leave the watch out",
+            "has condition 'then' and a watch with role 'extend', which within='step' excludes: each step restarts "
+            "the countdown already; use within='whole' or leave the watch out",
         ),
     ]

@@ -1,4 +1,4 @@
-"""Defaults of missing columns of operations and events: one list, for Arrow, Spark and JSON."""
+"""Default values for missing columns of operations and events: one list, for Arrow, Spark and JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEFAULTS: Final[Mapping[str, str | int | None]] = {
 }
 
 REJECT_REASON: Final = "_unreadable"
-"""The column that a reader adds if values may be unreadable: the reason to reject the row, or null."""
+"""Name of the column that a reader adds if values may be unreadable; it holds the reason to reject a row, or null."""
 
 SHOWN_CHARS: Final = 60
 """Maximum characters of an unreadable value in a reason."""
@@ -40,7 +40,7 @@ TYPE_NAMES: Final = {
     "string": "a text",
     "duration": "a duration such as '15 min'",
 }
-"""The names of Spark's types in reasons, and of texts that are durations."""
+"""What reasons call each of Spark's types, and a text that should be a duration."""
 
 
 _REFUSED_WITHOUT: Final = ("op_id", "start", "timeout_ms", "timeout", "deadline", "key", "watches", "at")
@@ -48,9 +48,9 @@ _MISSPELT: Final = 0.88  # a letter of eight differs: `cancle_key`, `cancelKey`,
 
 
 def check_instances(operations: Iterable[str], events: Iterable[str]) -> None:
-    """Raise `SchemaError` if only one table has the column `instance`, in any case. The arguments are column names.
+    """Raise `SchemaError` if only one table has a column `instance` (or `Instance`). The arguments are column names.
 
-    With the default in the other table no key would match, so every operation would expire.
+    In the other table every `instance` would be '', the default. Then no key matches, and every operation expires.
     """
     having = {
         name: "instance" in {column.lower() for column in columns}
@@ -65,7 +65,7 @@ def check_instances(operations: Iterable[str], events: Iterable[str]) -> None:
 
 
 def check_known(columns: Iterable[str], known: Collection[str], name: str) -> None:
-    """Raise `AbeyantError` for a mapping of a column that the table `name` does not have."""
+    """Raise `AbeyantError` if one of `columns`, to which the user maps values, is not a `known` column of `name`."""
     for column in columns:
         if column not in known:
             raise AbeyantError(
@@ -74,10 +74,10 @@ def check_known(columns: Iterable[str], known: Collection[str], name: str) -> No
 
 
 def only_role(operations: Collection[str]) -> str | None:
-    """Return the role whose column stands for `watches`, where there is neither a list nor a `key`; else None.
+    """Return the role of a column such as `extend_key`, if operations have neither `watches` nor `key`; else None.
 
-    No event completes such operations: they expire at their deadline, which events may move, or are cancelled. A
-    user's session is one.
+    No event completes such operations: they expire at their deadline, which events may move, or are cancelled. For
+    example, a user's session has only an `extend_key`.
     """
     if "watches" in operations or "key" in operations:
         return None
@@ -87,9 +87,9 @@ def only_role(operations: Collection[str]) -> str | None:
 def warn_of_ignored(names: Collection[str], read: Collection[str], name: str) -> None:
     """Warn of each column of the table `name` that is ignored, but looks as if it were read.
 
-    It is named almost like one that would be read: a table with `cancle_key` would be resolved as if nothing were
-    cancelled. Or it is a `deadline` beside a `timeout`; beside `timeout_ms` both may be the user's own, from before
-    they had a meaning. `read` has the names of all columns that are read if a table has them.
+    Such a column is named almost like a column that is read: a table with `cancle_key` would be resolved as if nothing
+    were cancelled. Or it is a `deadline` beside a `timeout`. There is no warning if the table also has `timeout_ms`:
+    then both may be columns of the user's own. `read` has the names of all columns that are read if a table has them.
     """
     missing = sorted({*read}.difference(names, _REFUSED_WITHOUT))
     for column in sorted({*names}.difference(read)):
@@ -106,5 +106,5 @@ def warn_of_ignored(names: Collection[str], read: Collection[str], name: str) ->
 
 
 def unreadable_reason(column: str, kind: str, text: str) -> str:
-    """Return the reason for a value that is not of the column's type; `kind` is a key of `TYPE_NAMES`."""
+    """Return the reason to reject a value that is not of its column's type; `kind` is a key of `TYPE_NAMES`."""
     return f"{column} is not {TYPE_NAMES[kind]}: {text[:SHOWN_CHARS]}"

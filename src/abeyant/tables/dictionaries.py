@@ -12,9 +12,9 @@ _DELTA: Final = "DELTA_"  # encodings that Arrow does not read as a dictionary
 
 
 def dictionary_columns(files: Iterable[Any], columns: Iterable[str]) -> list[str]:
-    """Return the columns that begin with dictionary pages in every file; `files` are the files' metadata.
+    """Return the columns that begin with dictionary pages in every file; `files` has each file's Parquet metadata.
 
-    Reading such a column as an Arrow dictionary costs next to nothing; any other would have to be hashed first.
+    Arrow reads such a column as a dictionary at almost no cost; to do so it would have to hash any other column first.
     """
     remaining = list(columns)
     for file in files:

@@ -1,7 +1,7 @@
-"""Find operations that share an (instance, op_id): the first counts, the others are rejected as duplicates.
+"""Find operations that share an (instance, op_id): the first one counts, all others are rejected as duplicates.
 
-Their order is by start, time-out, condition, kind, the columns of `FURTHER`, and watches; nulls first, texts
-by their bytes, as Spark sorts them. Usually no id occurs twice, which the hashes of the ids show.
+Operations with the same id are sorted by start, time-out, condition, kind, the columns of `FURTHER`, and watches, as
+Spark sorts: nulls first, texts by their bytes. Usually no id occurs twice, and hashes of the ids are enough to see it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from abeyant.tables.keys import Integers, PairHash
 __all__ = ["FURTHER", "codes", "id_hashes", "repeated"]
 
 FURTHER: Final = ("cancel_key", "extend_key", "pause_key", "extend_ms", "extend")
-"""Optional columns, in the order in which they are compared."""
+"""Optional columns by which operations with the same id are sorted, in this order."""
 
 
 def id_hashes(table: pa.Table, valid: Mask, pairs: PairHash) -> Integers:
@@ -32,7 +32,7 @@ def id_hashes(table: pa.Table, valid: Mask, pairs: PairHash) -> Integers:
 def repeated(
     table: pa.Table, start: Integers, timeout: Integers, watches: Watches, valid: Mask, hashes: Integers
 ) -> Mask:
-    """Return a mask of the valid rows that are duplicates, given their `id_hashes`. O(n log n)."""
+    """Return a mask of the valid rows that are duplicates; `hashes` comes from `id_hashes`. O(n log n)."""
     duplicates = np.zeros(table.num_rows, np.bool_)
     in_order = np.sort(hashes)
     repeats = in_order[1:][in_order[1:] == in_order[:-1]]
@@ -71,7 +71,7 @@ def repeated(
 
 
 def _in_order(column: pa.ChunkedArray, name: str) -> list[Integers]:
-    """Return integer columns that sort as the values do, nulls first."""
+    """Return integer columns whose order is the order of the values of `column`, nulls first."""
     if name in ("extend_ms", "extend"):
         return [(~missing(column)).astype(np.int64), integers(column, f"operations: {name}")]
     return [codes(column)]
@@ -88,7 +88,7 @@ def codes(texts: pa.ChunkedArray) -> Integers:
 
 
 def _by_all_watches(order: Integers, columns: list[Integers], rows: Integers, watches: Watches) -> Integers:
-    """Sort rows that are equal in all columns and in their first watch by all of their watches."""
+    """Return `order` with ties resolved: rows that are equal in all `columns` are sorted by all of their watches."""
     same = np.logical_and.reduce([column[order][1:] == column[order][:-1] for column in columns])
     tie = np.concatenate(([0], np.cumsum(~same)))
     _, firsts, counts = np.unique(tie, return_index=True, return_counts=True)

@@ -1,8 +1,8 @@
 """Parse durations as people and programs write them, in a column or a command line.
 
-`500ms`, `15 min`, `1 h 30 min`, `2 days`; ISO 8601 as Java and JSON have it, `PT15M`, `P1DT2H`; and hours, minutes and
-seconds as Python, pandas and SQL print them: `0:15:00`, `1 day, 2:00:00`, `0 days 00:45:00`. Months and years have no
-fixed length, and `0:15` may be minutes or hours: neither is accepted.
+Accepted are `500ms`, `15 min`, `1 h 30 min`, `2 days`; ISO 8601 as in Java and JSON, `PT15M`, `P1DT2H`; and hours,
+minutes and seconds as Python, pandas and SQL print them: `0:15:00`, `1 day, 2:00:00`, `0 days 00:45:00`. Not accepted
+are months and years, which have no fixed length, and `0:15`, which may mean minutes or hours.
 """
 
 from __future__ import annotations

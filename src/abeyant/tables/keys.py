@@ -1,8 +1,8 @@
 """Represent keys and ids by two 64-bit hashes of (instance, key) or (instance, op_id), 128 bits in all.
 
-The first hash, the *place*, decides the shard and the order; the second, the *identity*, distinguishes keys of a place.
-Seeds are random for each call of `resolve`, so that nobody can construct colliding keys; the probability of a collision
-is below 10**-19 for a billion keys. No key is stored, so keys cost no memory and threads share no state.
+The first hash, the *place*, decides the shard and the order; the second, the *identity*, distinguishes keys with the
+same place. Seeds are random for each call of `resolve`, so that nobody can construct colliding keys; the probability of
+a collision is below 10**-19 for a billion keys. No key is stored, so keys cost no memory and threads share no state.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def draw_seed() -> bytes:
 
 
 class PairHash:
-    """Hashes pairs of texts: instance and key, or instance and id.
+    """A hash function for pairs of texts: instance and key, or instance and id.
 
     `seed` comes from `draw_seed` (default: a new one). The same seed gives the same hashes.
     """
@@ -59,9 +59,9 @@ class PairHash:
         self._scratch = Scratch()
 
     def __call__(self, ones: pa.ChunkedArray, others: pa.ChunkedArray) -> tuple[Integers, Integers]:
-        """Return the places and the identities of pairs without nulls. O(bytes); of a dictionary, of its values.
+        """Return the place and the identity (see above) of each pair (ones[n], others[n]). No text may be null.
 
-        Both arrays are reused by this thread's next call.
+        This thread's next call overwrites both arrays. O(bytes); a dictionary-encoded column costs its dictionary only.
         """
         one, one_of = self._hashes(ones, self._first, "ones")
         other, other_of = self._hashes(others, self._second, "others")
@@ -70,7 +70,7 @@ class PairHash:
         return places, identities
 
     def _hashes(self, texts: pa.ChunkedArray, seed: bytes, name: str) -> tuple[Integers, _Numbers]:
-        """Return two hashes for each distinct text, and the number of each row's text."""
+        """Return two hashes for each text, and for each row the index of its text; no indices if row n has text n."""
         chunks = [chunk for chunk in texts.chunks if len(chunk)]
         values = [chunk.dictionary if _in_dictionary(chunk) else chunk for chunk in chunks]
         hashes = self._scratch(name, 2 * sum(map(len, values)))
@@ -85,7 +85,7 @@ class PairHash:
 
 
 def _numbers(chunk: pa.Array) -> _Numbers:
-    """Return the number of each row's text in the dictionary; without a dictionary, of the row."""
+    """Return for each row the index of its text in the dictionary; without a dictionary, the row's own number."""
     if _in_dictionary(chunk):
         return np.asarray(chunk.indices.cast(pa.int32()).to_numpy())
     return np.arange(len(chunk), dtype=np.int32)

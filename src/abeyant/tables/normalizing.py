@@ -1,4 +1,4 @@
-"""Bring batches of operations or events into one form: defaults, watches made of a key, integers, texts."""
+"""Bring batches of operations or events into one form: fill in defaults, make watches of a key, convert values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST: Final = 2**63 - 1
 
 
 def columns_read(names: list[str], expected: Mapping[str, str]) -> list[str]:
-    """Return the columns of a table that have to be read for the wanted ones."""
+    """Return the columns in `names` that have to be read to produce the `expected` columns."""
     columns = [column for column in expected_columns(expected, names) if column in names]
     if "watches" in expected and "watches" not in names:
         columns += [column for column in _KEY if column in names]
@@ -31,10 +31,10 @@ def columns_read(names: list[str], expected: Mapping[str, str]) -> list[str]:
 
 
 def normalize(batch: pa.RecordBatch, expected: Mapping[str, str]) -> pa.RecordBatch:
-    """Return the batch with every wanted column, converted; add `REJECT_REASON` if a column had to be converted.
+    """Return the batch with every expected column, converted; add `REJECT_REASON` if a column had to be converted.
 
-    Decimals and floats become 64-bit integers, or null if they are not whole; integers, and decimals without places,
-    become text where text is wanted (ids, keys). O(rows) if a column changes.
+    Decimals and floats become 64-bit integers, or null if they are not whole; integers, and decimals of scale 0,
+    become text where text is expected (ids, keys). O(rows) if a column changes.
     """
     rows = batch.num_rows
     expected = expected_columns(expected, batch.schema.names)
@@ -78,7 +78,7 @@ def normalize(batch: pa.RecordBatch, expected: Mapping[str, str]) -> pa.RecordBa
 
 
 def _lists(fields: list[pa.Array], names: tuple[str, ...]) -> pa.Array:
-    """Return lists of one struct each."""
+    """Return a column of lists, each with one struct of these fields."""
     offsets = pa.array(np.arange(len(fields[0]) + 1, dtype=np.int32))
     return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, names))
 
@@ -93,7 +93,7 @@ def _default(column: str, rows: int) -> pa.Array:
 
 
 def _whole(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
-    """Return the numbers as 64-bit integers, and the reason for each row that cannot be converted."""
+    """Return the numbers as 64-bit integers, and for each row the reason if it cannot be converted, else null."""
     try:
         return column.cast(pa.int64()), pa.nulls(len(column), pa.string())
     except pa.ArrowInvalid:
@@ -109,7 +109,7 @@ def _whole(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
 
 
 def _as_watches(kind: pa.DataType) -> pa.DataType | None:
-    """Return a type of lists of watches with keys of text and an integer `required`; None if `kind` has these."""
+    """Return the type to convert lists of watches to, with text keys and integer `required`; None if `kind` is it."""
     if kinds.is_null(kind) or kinds.is_null(kind.value_type):
         return None
     fields = {field.name: field for field in kind.value_type}
@@ -123,7 +123,7 @@ def _as_watches(kind: pa.DataType) -> pa.DataType | None:
 
 
 def _convert_watches(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
-    """Return the watches as lists of the type `kind`, and the reason for each row that cannot be converted."""
+    """Return the watches as lists of the type `kind`, and for each row the reason if it cannot be converted."""
     try:
         return column.cast(kind), pa.nulls(len(column), pa.string())
     except pa.ArrowInvalid:
@@ -151,7 +151,7 @@ def _text(value: Any) -> str:
 
 
 def _intervals(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
-    """Return intervals of months, days and nanoseconds in microseconds; a day is 24 hours, months have no length."""
+    """Return intervals in microseconds, and the reason to reject each row with months. A day is 24 hours."""
     fields = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
     parts = np.frombuffer(column.buffers()[1] or b"", fields)[column.offset : column.offset + len(column)]
     nulls = np.asarray(column.is_null())
@@ -163,7 +163,10 @@ def _intervals(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
 
 
 def _durations(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
-    """Return durations, intervals or texts in microseconds, and the reason for each other row. O(distinct texts)."""
+    """Return durations, intervals or texts in microseconds, and for each row the reason if it cannot be converted.
+
+    O(distinct texts).
+    """
     if kinds.is_null(column.type):
         return pa.nulls(len(column), pa.int64()), pa.nulls(len(column), pa.string())
     if kinds.is_interval(column.type):
@@ -182,7 +185,7 @@ def _durations(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
             fits = [value is None or abs(value) <= _MOST for value in values]
             numbers = [value if ok else None for value, ok in zip(values, fits, strict=True)]
             return pa.array(numbers, pa.int64()), pa.array(
-                [None if ok else f"{name} is beyond 64 bits" for ok in fits], pa.string()
+                [None if ok else f"{name} is beyond 64-bit microseconds" for ok in fits], pa.string()
             )
     encoded = column if kinds.is_dictionary(column.type) else column.dictionary_encode()
     texts = encoded.dictionary.to_pylist()

@@ -1,12 +1,12 @@
-"""Compute the outcomes of the operations of a part and their times, from the timelines of their keys.
+"""Compute outcomes and their times for a part (see `parts`) of the operations, from the timelines of their keys.
 
     deadline ── by calendar, pauses and extensions ─┐
     completed ─ the first instant of the condition ─┼── the earliest of the three
     cancelled ─ the first instant of a watch ───────┘
 
-The three can be computed one after the other: an extension comes before the deadline, and an operation that has ended
-needs none. Each is computed for all operations at once; what has to be repeated (extensions, several watches that must
-be met at one instant) is repeated for the operations that still change.
+The three times can be computed one after the other: only events before the deadline extend it, and an operation that
+has ended needs no extension. Each time is computed for all operations at once. Some steps have to be repeated
+(extensions, several watches that must be met at one instant), but only for the operations that still change.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _LATEST: Final = NEVER - 1
 
 
 class By(NamedTuple):
-    """For each operation, the watch that decided it (index among its role's, -1: none), and since when it was met."""
+    """For each operation, the watch that decided it (index among its role's watches, or -1), and when it was met."""
 
     watch: Integers
     at: Integers
 
 
 class PartOutcomes(NamedTuple):
-    """The outcomes of a part's operations, a row each."""
+    """The outcomes of a part's operations, one row per operation."""
 
     outcome: Integers
     at: Integers  # undefined for pending operations
@@ -53,10 +53,10 @@ class PartOutcomes(NamedTuple):
 
 
 class PartResolver:
-    """Computes the outcomes of one part."""
+    """Computes the outcomes of the operations of one part."""
 
     def __init__(self, part: Part, *, keep_unused: bool = False) -> None:
-        """With `keep_unused`, collect in `unused` the events that serve no operation, as rows of an `EventRows`."""
+        """With `keep_unused`, collect in `unused` the events that serve no operation: place, identity, progress, at."""
         self._part, self._rules, self._rows = part, part.whole.rules, len(part.start)
         self._start, self._any, self._then = part.start, part.any_of, part.then
         self._lines, self._levels, self._watches = part.whole.lines, part.whole.levels, part.watches
@@ -91,7 +91,7 @@ class PartResolver:
     # -- the deadline
 
     def _due(self, rows: Integers, times: Integers, amounts: Integers) -> Integers:
-        """Return the first instant at which the countdown of `rows`, started at `times`, has run for `amounts`."""
+        """Return when the countdowns of `rows`, started at `times`, will have run for `amounts`, or `NEVER`."""
         calendar = self._rules.calendar
         readings = times if calendar is None else calendar.elapsed(times)
         due = np.where(amounts > _LATEST - np.maximum(readings, 0), NEVER, readings + amounts)
@@ -112,7 +112,7 @@ class PartResolver:
         return due if calendar is None else calendar.due(times, due)
 
     def _last(self, starts: Integers, deadlines: Integers) -> Integers:
-        """Return the last instant at which an event counts."""
+        """Return for each operation the last instant at which an event counts."""
         if self._rules.deadline == "inclusive":
             return np.minimum(deadlines, _LATEST)
         return np.minimum(np.maximum(starts, deadlines - 1), _LATEST)
@@ -165,7 +165,7 @@ class PartResolver:
         return reached, by
 
     def _met_together(self, lasts: Integers) -> Integers:
-        """Return the first instant at which all, or any, watches are met; `NEVER` for operations with steps."""
+        """Return when all watches (or any, by the condition) are first met together; `NEVER` for condition 'then'."""
         watches, keyed = self._watches["complete"], self._watches["complete"].keyed
         search = self._start
         if watches.one_each and not self._then.any():
@@ -193,7 +193,7 @@ class PartResolver:
         return reached
 
     def _holding(self, times: Integers) -> tuple[Mask, By]:
-        """Return whether each condition holds at `times`, and the watch that decided; not for steps."""
+        """Return whether each condition, other than 'then', holds at `times`, and the watch that decided."""
         watches, keyed, no_watch = self._watches["complete"], self._watches["complete"].keyed, np.full(self._rows, -1)
         at_deadline = self._rules.holds == "at_deadline"
         operation, start = watches.operation, self._start
@@ -218,7 +218,7 @@ class PartResolver:
         return holds, By(np.where(self._any, early.watch, late.watch), np.where(self._any, early.at, late.at))
 
     def _decided(self, watches: PartWatches, mask: Mask, since: Integers, *, latest: bool = False) -> By:
-        """Return each operation's earliest or latest watch in `mask`; on a tie the first."""
+        """Return, of each operation's watches in `mask`, the one met earliest (or `latest`); on a tie the first."""
         if watches.one_each:
             return By(np.where(mask, watches.operation, -1), np.where(mask, since, NEVER))
         number, at = np.full(self._rows, -1), np.full(self._rows, NEVER)
@@ -234,7 +234,7 @@ class PartResolver:
         return By(number, at)
 
     def _in_order(self, lasts: Integers) -> tuple[Integers, Integers]:
-        """Return when the last step of each operation with steps was met, and the number of that watch."""
+        """Return when the last watch of each operation with condition 'then' was met in turn, and its number."""
         watches, keyed = self._watches["complete"], self._watches["complete"].keyed
         count: Count = "after_start" if self._rules.count == "always" else self._rules.count
         rows, first = spans(watches.operation)
@@ -261,12 +261,12 @@ class PartResolver:
         return at, last_step
 
     _step_deadline: Integers
-    """The deadline of each operation; with `within="step"`, of the last step begun."""
+    """The deadline of each operation; with `within="step"`, the deadline of the last step that began."""
 
     def _served(self, deadlines: Integers, cancelled: Integers) -> tuple[Integers, By, Integers, Integers]:
         """Assign each event to one operation that has not ended (O7).
 
-        Return as `_completed`, and for each operation the progress still required and the number of events served.
+        Return what `_completed` returns, and for each operation the progress still required and how many events served.
         """
         rules, watches = self._rules, self._watches["complete"]
         newest = rules.serves == "newest"
@@ -306,7 +306,7 @@ class PartResolver:
         return met, By(number, since), lacking, served
 
     def _by_ids(self, rows: Integers, keys: Integers, *, newest: bool) -> Integers:
-        """Return the order in which operations of equal key and start are sorted by id, descending with `newest`."""
+        """Return an order of `rows` that sorts operations of equal key and start by id, descending with `newest`."""
         start = self._start[rows]
         same = np.concatenate(([False], (keys[1:] == keys[:-1]) & (start[1:] == start[:-1]), [False]))
         tied = np.flatnonzero(same[1:] | same[:-1])
@@ -341,7 +341,7 @@ class PartResolver:
         return at, self._decided(watches, is_met, since)
 
     def _counted(self, lasts: Integers, served: Integers | None) -> Integers:
-        """Return the number of events counted up to `lasts`, for the watches that extend, else those that complete."""
+        """Return how many events count up to `lasts`: of `extend` watches if there are any, else of `complete` ones."""
         after: Count = "from_start" if self._rules.count == "from_start" else "after_start"
         counts = np.zeros(self._rows, np.int64)
 
@@ -368,7 +368,7 @@ class PartResolver:
 
 
 def _sorted_by_key(keys: Integers, rows: Integers) -> tuple[Integers, Integers]:
-    """Return the keys (0 or more) sorted, and the rows with them; stable. O(rows)."""
+    """Return `keys` (not negative) sorted, and `rows` in the same order; stable. O(rows)."""
     numbers = np.arange(len(keys), dtype=np.int32)
     sort_by_key(writable_integers(keys.data, "keys"), numbers.data)
     return keys, rows[numbers]
@@ -380,7 +380,7 @@ class _Spans(NamedTuple):
 
 
 def _spans(first: Integers, operation: Integers, rows: Integers) -> _Spans:
-    """Return all watches of the operations `rows`, given the number of the first watch of each."""
+    """Return all watches of the operations `rows`; `first` has the number of each operation's first watch."""
     counts = np.bincount(operation, minlength=int(rows.max()) + 1)[rows]
     begins = np.cumsum(counts) - counts
     return _Spans(np.repeat(first - begins, counts) + np.arange(counts.sum()), begins)

@@ -1,7 +1,7 @@
 """Operations with their watches, sorted by the shards of their keys and cut into parts for the worker threads.
 
-Timelines are sharded by key. Operations in that order touch few timelines at a time, those of a shard are one slice,
-and a part of them fits the cache.
+Timelines are sharded by key. Operations sorted by shard touch few timelines at a time, the operations of a shard are
+one slice, and the data of a part fits the cache.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HASHED: Final = 1 << 18  # keys hashed at once
 
 
 class PartWatches(NamedTuple):
-    """The watches of one role in a part."""
+    """The watches of one role of a part's operations."""
 
     operation: Integers  # each watch's operation, as its number within the part
     keyed: WatchSpans
@@ -39,7 +39,7 @@ class PartWatches(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Consecutive operations; with `serves`, all operations of their keys."""
+    """Consecutive operations for a worker thread. Unless `serves` is 'every', a part has all operations of its keys."""
 
     whole: WatchedOperations
     rows: Any  # slice or array: their rows in the table
@@ -53,11 +53,11 @@ class Part(NamedTuple):
 
     @property
     def ids(self) -> pa.ChunkedArray:
-        """Return the ids of all operations, in table order."""
+        """Return the ids of all operations, not only this part's, in table order."""
         return self.whole.table["op_id"]
 
     def in_table(self, rows: Integers) -> Integers:
-        """Return the table rows of operations of this part."""
+        """Return the table's row numbers for row numbers of this part."""
         table_rows: Integers = rows + self.rows.start if isinstance(self.rows, slice) else self.rows[rows]
         return table_rows
 
@@ -66,13 +66,13 @@ class WatchedOperations:
     """Valid operations sorted by shard, their watches by role, and the timelines of all keys."""
 
     lines: ShardedTimelines
-    """Events that complete, cancel and extend; empty if no watch needs them, as are the next two."""
+    """Events that complete, cancel and extend; empty if no watch needs them. So are `levels` and `serving`."""
     levels: ShardedTimelines
     """Events that pause."""
     serving: ShardedTimelines
     """Events that serve one operation each."""
     clock: Integers
-    """Open time by the calendar at the times of `levels`; without a calendar, the times."""
+    """Open time, by the calendar, up to each time in `levels`; without a calendar, these times themselves."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class WatchedOperations:
         levels: Sequence[EventRows] | None,
         unserved: Sequence[EventRows] | None,
     ) -> None:
-        """Hash the keys and build the timelines. `levels` are the events that may pause, `unserved` that may serve."""
+        """Hash keys, build timelines. `levels` are the events that may pause, `unserved` those that may serve."""
         self.table, self.rules, self._each = operations.table, rules, each
         self._rows = len(operations.start)
         self.watches = watches_by_role(operations)
@@ -103,7 +103,7 @@ class WatchedOperations:
         self._any, self._then = any_of[self._order], then[self._order]
         self._extension = self._extensions()
         self.watch_rows: dict[Role, Any] = {}
-        """Order of each role's watches: their numbers in table order."""
+        """By role, the numbers in table order of the watches, sorted as the operations are."""
         self._build(events, levels, events if unserved is None else unserved)
         self._sorted = {role: self._in_order(role, *hashed[role]) for role in ROLES}
 
@@ -128,7 +128,7 @@ class WatchedOperations:
         self.clock = at if calendar is None else np.ascontiguousarray(calendar.elapsed(at))
 
     def _hash(self, watches: RoleWatches, pairs: PairHash) -> tuple[Integers, Integers]:
-        """Hash the keys, in chunks that stay in the cache."""
+        """Return both hashes of each watch's key, computed in chunks that stay in the cache."""
         count = len(watches.operation)
         instance = self.table["instance"]
         places, identities = np.empty(count, np.int64), np.empty(count, np.int64)
@@ -143,7 +143,7 @@ class WatchedOperations:
         return places, identities
 
     def _homes(self, hashed: dict[Role, tuple[Integers, Integers]]) -> Any:
-        """Return the shard of each operation: that of its first watch, preferably one that completes it."""
+        """Return the shard of each operation: the shard of its first `complete` watch, else of another watch."""
         homes = np.zeros(self._rows, np.uint8)
         for role in reversed(ROLES):
             watches, shards = self.watches[role], shards_of(hashed[role][0])
@@ -155,7 +155,7 @@ class WatchedOperations:
         return homes
 
     def _in_order(self, role: Role, places: Integers, identities: Integers) -> tuple[Integers, WatchSpans]:
-        """Return the watches of a role in the operations' order, each with the number of its operation."""
+        """Return the watches of a role, sorted as the operations are: their operations' numbers, and their spans."""
         operation, required = self.watches[role].operation, self.watches[role].required
         lines = self.levels if role == "pause" else self.lines
         if role == "complete" and self.rules.serves != "every":
@@ -226,7 +226,7 @@ class WatchedOperations:
             begin, shard = end, shards
 
     def _ends(self) -> Iterator[tuple[int, int]]:
-        """Yield the end of each part in operations and in shards. A part is whole shards, if there are several."""
+        """Yield where each part ends, counted in operations and in shards. If there are several shards, none is cut."""
         if self._shards is None:
             if self.rules.serves == "every":  # else all operations of a key must be in one part
                 yield from ((end, 1) for end in range(_ROWS, self._rows, _ROWS))

@@ -36,9 +36,9 @@ T = TypeVar("T", pa.RecordBatch, pa.Table)
 def batches_of(source: Any, expected: Mapping[str, str], name: str) -> Iterator[pa.RecordBatch]:
     """Return the batches of the table `name`, with the expected columns only. Reads lazily.
 
-    Of two tables of one DuckDB connection, which runs one query at a time, read the first to its end. Columns are
-    checked at once if the schema is known without reading, else before the first batch. Columns with a default may be
-    missing (see `normalizing`).
+    A DuckDB connection runs one query at a time: of two tables from one connection, read the first to its end before
+    the second. Columns are checked at once if the schema is known without reading, else before the first batch. Columns
+    with a default may be missing (see `normalizing`).
 
     Raises TypeError for an object without an Arrow interface, `SchemaError` for missing columns or wrong types,
     `AbeyantError` for a path that cannot be read and for a stream that has been read already.
@@ -87,19 +87,19 @@ def open_both(operations: Any, events: Any) -> tuple[Any, Any]:
 
 
 def _warn_of_zones(operations: Any, events: Any) -> None:
-    """Warn if the times of only one table have a zone: those of the other are taken as UTC."""
+    """Warn if the times of only one table have a zone: the other table's times are taken as UTC."""
     zones = {"start": _has_zone(operations, "start"), "at": _has_zone(events, "at")}
     if set(zones.values()) == {True, False}:
         aware, naive = sorted(zones, key=lambda column: not zones[column])
         warnings.warn(
-            f"the times in {aware!r} have a time zone, those in {naive!r} have none and are taken as UTC: give them "
-            "their zone, or convert both to UTC",
+            f"the times in {aware!r} have a time zone, but the times in {naive!r} have none and are taken as UTC: give "
+            "the latter their zone, or convert both columns to UTC",
             stacklevel=4,
         )
 
 
 def _has_zone(source: Any, column: str) -> bool | None:
-    """Return whether a column's times have a zone; None if it has no times, or its type is unknown without reading."""
+    """Return whether the times in a column have a zone; None if it holds no times or its type is not known yet."""
     if isinstance(source, ds.Dataset | pa.Table | pa.RecordBatchReader):
         kinds = zip(source.schema.names, source.schema.types, strict=True)
     else:  # pandas, Polars and DuckDB, each with its own names of types
@@ -118,7 +118,7 @@ def check_columns(operations: Any, events: Any) -> None:
 
 
 def column_names(source: Any) -> list[str] | None:
-    """Return a table's columns, as far as they are known without reading; None where they are not."""
+    """Return the names of a table's columns; None if they are not known without reading."""
     if isinstance(source, ds.Dataset | pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return list(source.schema.names)
     columns = getattr(source, "columns", None)  # of pandas, Polars, DuckDB and Spark
@@ -126,7 +126,7 @@ def column_names(source: Any) -> list[str] | None:
 
 
 def _check_unread(source: Any, name: str, *, came: bool) -> None:
-    """Raise `AbeyantError` for a stream without batches: one that has been read already looks like an empty one.
+    """Raise `AbeyantError` for a stream without batches: a stream that was read already looks like an empty stream.
 
     An object with a length is not a stream: it can be read again.
     """
@@ -138,7 +138,7 @@ def _check_unread(source: Any, name: str, *, came: bool) -> None:
 
 
 def table_of(source: Any, expected: Mapping[str, str], name: str) -> pa.Table:
-    """Read the whole table `name`, with its own columns. Raises as `batches_of`."""
+    """Read the whole table `name`, with all of its columns. Raises what `batches_of` raises."""
     source = _speaks_arrow(source, {}, name)
     if isinstance(source, ds.Dataset):
         source = source.to_table()
@@ -150,7 +150,7 @@ def table_of(source: Any, expected: Mapping[str, str], name: str) -> pa.Table:
 
 
 def normalize_table(table: pa.Table, expected: Mapping[str, str], *, whole: bool = False) -> pa.Table:
-    """Return the wanted columns of a checked table, or with `whole` all, in the form of `normalize`."""
+    """Return the expected columns of a checked table, or all columns if `whole`, converted by `normalize`."""
     if not whole:
         table = table.select(columns_read(table.column_names, expected))
     empty = pa.RecordBatch.from_pylist([], table.schema)
@@ -188,7 +188,7 @@ def _speaks_arrow(source: Any, expected: Mapping[str, str], name: str) -> Any:
 
 
 def _mend(source: Any) -> str:
-    """Return a hint how to make a table of `source`; '' where none is obvious."""
+    """Return a hint on how to make a table of `source`; '' where none is obvious."""
     if isinstance(source, dict):
         return ": make it one with pyarrow.table(...)"
     if isinstance(source, list):
@@ -215,7 +215,7 @@ def _parquet(path: str | Path, expected: Mapping[str, str], name: str) -> ds.Dat
 
 
 def _plain(table: T) -> T:
-    """Convert string views and run-end encoding, which Polars and DuckDB hand over: few Arrow kernels take them."""
+    """Convert string views and run-end encoding, which Polars and DuckDB produce but few Arrow kernels accept."""
     for index, name in enumerate(table.schema.names):
         if pa.types.is_run_end_encoded(table.schema.types[index]):
             table = table.set_column(index, name, pc.run_end_decode(table.column(index)))

@@ -1,7 +1,7 @@
-"""The reasons for which a row is rejected, in order: the first that applies is reported.
+"""The reasons for which a row is rejected, in order: the first reason that applies is reported.
 
-One list, checked in three ways that the tests hold equal: here for Arrow, in SQL for Spark
-(`pipeline.resolver.rejected`), row by row for Spark's streams.
+Three implementations check this one list, and tests keep them equal: `validity` for Arrow, SQL for Spark
+(`pipeline.resolver.rejected`), and a check row by row for Spark's streams.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ OPERATION_REASONS: Final = (
     "condition is none of 'all', 'any' and 'then'",
 )
 ROLE_REASONS: Final = ("a watch has an unknown role", "several watches pause it", "extend cannot be read")
-"""Further reasons for watches with roles."""
-NO_STEPS: Final = "condition is neither 'all' nor 'any' (in a stream, 'then' needs count='after_start', its meaning)"
-"""Replaces the last reason in a stream with default options, which has no steps."""
+"""Further reasons to reject an operation, for its watches with roles."""
+NO_STEPS: Final = "condition is neither 'all' nor 'any' (in a stream, 'then' needs the option count='after_start')"
+"""Replaces the last of `OPERATION_REASONS` in a stream with default options, which does not support 'then'."""
 DUPLICATE: Final = "duplicate op_id"
 EVENT_REASONS: Final = ("no instance", "no key", "no at", "no progress")
 
@@ -50,25 +50,25 @@ _MENDS: Final = {
     "is before start": "check that the columns are not exchanged",
     "is beyond the last timestamp": "check the unit: timeout_ms has milliseconds",
     DUPLICATE: "give each operation an op_id of its own",
-    "no ": "check the column's name, and what the conversion before made null",
+    "no ": "check the column's name, and whether an earlier conversion made values null",
 }
 
 
 def mend(reason: str) -> str:
-    """Return what to do about rows that are rejected for this reason, to be appended; '' where the reason is enough."""
+    """Return advice to append to a rejection's reason: `; write durations as ...`; '' where the reason is enough."""
     if _BUSINESS.search(reason):
         hours = "calendar=Calendar('Mon-Fri 09:00-17:00'), at the command line --calendar 'Mon-Fri 09:00-17:00'"
-        return f"; write '2 h' or '2 days', and say apart which hours count: {hours}"
+        return f"; write '2 h' or '2 days', and give the hours that count as a calendar: {hours}"
     return next((f"; {said}" for part, said in _MENDS.items() if part in reason), "")
 
 
 def constant_error(name: str, reason: str) -> SchemaError:
-    """Return the error for a duration that is a constant and cannot be read, for this reason."""
+    """Return the error for a column of durations that has the same unreadable text in every row, for this reason."""
     return SchemaError(f"{name}: {reason}, in every row{mend(reason)}")
 
 
 def operation_reasons(how_long: str) -> tuple[str, ...]:
-    """Return all reasons to reject an operation, where its time limit is in the column `how_long`."""
+    """Return all reasons to reject an operation whose time limit is in the column `how_long`."""
     reasons = [reason.replace("timeout_ms", how_long) for reason in OPERATION_REASONS]
     if how_long == "deadline":
         reasons[reasons.index("deadline is negative")] = "deadline is before start"

@@ -28,8 +28,8 @@ def rejected_operations(operations: Any) -> pa.Table:
     The reasons: a number that is not whole or a text that is not a duration, with its text; no `instance`, `op_id`,
     `start`, `timeout_ms` (or `timeout` or `deadline`) or `watches`; a watch without `key` or `required`; a negative
     `timeout_ms`, a `deadline` before `start`; a deadline beyond the last timestamp; a `condition` other than `all`,
-    `any` and `then` (null is `all`); a watch with an unknown role; several watches that pause. Of several valid rows
-    with one (instance, op_id) the first counts, by `start`, `timeout_ms` and the further columns; the others are
+    `any` and `then` (null is `all`); a watch with an unknown role; several watches that pause. Several valid rows with
+    the same (instance, op_id) are sorted by `start`, `timeout_ms` and the further columns; all but the first are
     duplicates. All other operations have an outcome. If the table has a column `reason`, ours is called `reason_2`.
 
     Raises as `resolve` does.
@@ -50,7 +50,7 @@ def rejected_events(events: Any) -> pa.Table:
 
 
 def rejected_rows(normalized: pa.Table, name: Literal["operations", "events"]) -> pa.Table:
-    """Return the rejected rows of a table that was normalized, in that form."""
+    """Return the rejected rows of a normalized table, each with its reason; values stay as normalized."""
     table = normalized.drop_columns(REJECT_REASON) if REJECT_REASON in normalized.column_names else normalized
     return (_rejected_operations if name == "operations" else _rejected_events)(table, normalized)
 

@@ -1,8 +1,8 @@
-"""Warn where all or nearly all rows of a table are rejected: that is a wrong column or unit rather than bad rows.
+"""Warn where all or nearly all rows of a table are rejected: the cause is a wrong column or unit rather than bad rows.
 
-The rule: all rows, or at least 95 % of 20 or more. For the latter, rows that lack a value do not count: to leave out
-rows by a null is usual, as where one log is both tables. And at least 5 % of 20 or more for numbers with a fraction:
-in a column of prices some are whole, and the sum of those alone looks right.
+Warn if all rows are rejected, or at least 95 % of 20 or more. The percentage leaves out rows that lack a value, because
+users often exclude rows by a null, for instance where one log serves as both tables. Also warn if at least 5 % of 20 or
+more rows have a number with a fraction: some prices in a column are whole, and the sum of these alone looks right.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Chunk(NamedTuple):
 
 
 class Rejections:
-    """Count the rejected rows of one table, chunk by chunk. Several threads may add chunks."""
+    """Counts of the rejected rows of one table, taken chunk by chunk. Several threads may add chunks."""
 
     def __init__(self, name: str, part: str = "") -> None:
         """`name` is `operations` or `events`; `part` is appended to the name if only a part of the table is counted."""
@@ -50,7 +50,7 @@ class Rejections:
         self._chunks: deque[_Chunk] = deque()
 
     def add(self, table: pa.Table, reason: npt.NDArray[np.int8], reasons: Sequence[str]) -> None:
-        """Count a chunk; `reason` has the index in `reasons` of each row, or -1 for valid ones. O(rows)."""
+        """Count a chunk; `reason` has for each row its index in `reasons`, or -1 if the row is valid. O(rows)."""
         wrong = reason >= 0
         rejected, rows = int(np.count_nonzero(wrong)), len(reason)
         if not rejected:
@@ -76,16 +76,16 @@ class Rejections:
         self._chunks.append(_Chunk(rows, rejected, nulls, example, constant, fractions, fraction))
 
     def add_duplicates(self, table: pa.Table, duplicates: Mask) -> None:
-        """Count rows of chunks that were added before, which are valid but duplicates."""
+        """Count the valid rows that are rejected as duplicates, from chunks that were added before."""
         if count := int(np.count_nonzero(duplicates)):
             example = f"{DUPLICATE}: {_shown(table, 'op_id', int(np.argmax(duplicates)))}"
             self._chunks.append(_Chunk(0, count, 0, example, ""))
 
     def warn(self, stacklevel: int) -> None:
-        """Warn if nearly all rows were rejected. `stacklevel` is that of `warnings.warn`, as if called from the caller.
+        """Warn if nearly all rows were rejected. `stacklevel` means what it would if the caller called `warnings.warn`.
 
-        Raises `SchemaError` if there are several rows, and all have one text where a duration should be: that is an
-        argument rather than data.
+        Raises `SchemaError` if there are several rows and all have the same unreadable text as a duration: then the
+        text is a wrong argument rather than bad data.
         """
         chunks = [chunk for chunk in self._chunks if chunk.rows or chunk.rejected]
         rows, rejected = sum(chunk.rows for chunk in chunks), sum(chunk.rejected for chunk in chunks)
@@ -121,7 +121,7 @@ def _is_nearly_all(rows: int, rejected: int, nulls: int) -> bool:
 
 
 def with_value(table: pa.Table | pa.RecordBatch, row: int, reason: str) -> str:
-    """Return the reason with the value of the column that it names, or with the row's id."""
+    """Return the reason, followed by the row's value in the column that the reason names, or else by the row's id."""
     column = reason.split()[0]
     if "beyond" in reason:
         column = next(name for name in ("timeout_ms", "timeout", "deadline") if name in table.schema.names)

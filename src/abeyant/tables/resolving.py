@@ -61,8 +61,8 @@ def resolve(
     An operation completes at the first instant from `start` to `start + timeout_ms`, both included, at which `all` or
     `any` of its watches are met: the greatest progress of the key up to then is at least `required`. Otherwise it
     expires at the end of that time (laws O1-O4). With `deadline="exclusive"`, progress at the very end is too late
-    (unless the condition holds at the start); a column `deadline` is that end itself. Keys of different instances are
-    different. Events may be in any order, repeated, and long before or after the operation; progress may decrease.
+    (unless the condition holds at the start); a column `deadline` gives this end directly. Keys of different instances
+    are different. Events may be in any order, repeated, and long before or after the operation; progress may decrease.
 
     `count`, `combine`, `holds`, `serves`, `within` and `calendar` change that definition: count only events after the
     start, add them up, require the condition at the deadline, let an event serve one operation, count business hours.
@@ -74,16 +74,17 @@ def resolve(
     structs of `key` and `required`); optionally `instance`, `kind` and `condition`. `events` has `key`, `at`, and
     optionally `instance` and `progress`. Defaults: `instance` '', `kind` null, `condition` 'all', `required` and
     `progress` 1. Numbers may be decimals or floats if they are whole. A table has an Arrow interface, or is the path of
-    a Parquet file or folder, or a glob. A stream is read once; one without rows is refused, because one that has been
-    read already looks the same. Times without a zone are UTC; nanoseconds are floored to microseconds. Rejected rows
-    have no outcome: see `rejected_operations` and `rejected_events`. Where all rows of a table are rejected, or at
-    least 95 % of 20 or more that have all values, `RejectedRowsWarning` names the reason. Where ten operations or more
-    have no key in common with the events, a warning names a key of each. `unique_ids` promises that no
+    a Parquet file or folder, or a glob. A stream is read once; a stream without rows is refused, because a stream that
+    was read already looks the same. Times without a zone are UTC; nanoseconds are floored to microseconds. Rejected
+    rows have no outcome: see `rejected_operations` and `rejected_events`. If all rows of a table are rejected, or at
+    least 95 % of 20 or more rows that have all values, `RejectedRowsWarning` names the reason. If ten operations or
+    more have no key in common with the events, a warning names a key of each table. `unique_ids` promises that no
     (instance, op_id) occurs twice, and skips that check. `threads` is the number of worker threads (default: one per
     core).
 
     O(n) for n rows of many keys; O(k log k) for the k events of one key. Memory: the operations, 40 bytes per watch,
-    and 32 to 160 bytes per step of the events' staircases; for operations larger than memory see `resolve_batches`.
+    and 32 to 160 bytes per event that raised its key's greatest progress; for operations larger than memory see
+    `resolve_batches`.
 
     Raises `SchemaError` for missing columns or wrong types, and for a `timeout` or `extend` that is the same unreadable
     text in every row, TypeError for an object that is not a table, ValueError for an option with a wrong value or
@@ -131,9 +132,10 @@ def resolve_batches(
     """Return a stream of outcomes, for operations larger than memory.
 
     No (instance, op_id) may occur twice: that is not checked. The events are read before this returns, the operations
-    while the stream is read. Otherwise as `resolve` with default options; an operation with a role, steps or a column
-    such as `cancel_key` is refused with `SchemaError`, because it needs all events, not only each key's progress.
-    Anything that reads Arrow can read the stream: `pyarrow.dataset.write_dataset`, `duckdb.sql("... FROM outcomes")`.
+    while the stream is read. Otherwise it does what `resolve` does with default options. Raises `SchemaError` for a
+    watch with a role, the condition 'then' or a column such as `cancel_key`, which need all events, not only each key's
+    greatest progress. Anything that reads Arrow can read the stream: `pyarrow.dataset.write_dataset`,
+    `duckdb.sql("... FROM outcomes")`.
     """
     operations, events = open_both(operations, events)
     operation_batches = batches_of(operations, OPERATIONS, "operations")
@@ -154,7 +156,7 @@ def resolve_batches(
 
 
 class _Work:
-    """One call: its events in shards, and its worker threads."""
+    """The state of one call of `resolve` or `resolve_batches`: events in shards, and worker threads."""
 
     def __init__(self, deadline: Deadline, threads: int | None) -> None:
         if deadline not in ("inclusive", "exclusive"):
@@ -178,7 +180,7 @@ class _Work:
         self._pool.shutdown(cancel_futures=True)
 
     def each(self, function: Callable[[T], R], values: Iterable[T]) -> Iterator[R]:
-        """Map in the worker threads, in order; read at most one value per thread ahead."""
+        """Map `function` over `values` in the worker threads, in order; read at most one value per thread ahead."""
         waiting: deque[Future[R]] = deque()
         for value in values:
             waiting.append(self._pool.submit(function, value))
@@ -194,7 +196,7 @@ class _Work:
         self._shards.finish(lambda function, shards: deque(self.each(function, shards), 0))
 
     def rows_of(self, events: Iterable[pa.RecordBatch]) -> list[EventRows]:
-        """Return all events as rows for timelines."""
+        """Return all events as rows from which to build timelines."""
         return list(self.each(lambda table: EventRows.of(*self._columns(table)), chunks(events)))
 
     def event_places(self) -> list[Integers]:
@@ -220,7 +222,7 @@ class _Work:
             warnings.warn(message, stacklevel=stacklevel + 1)
 
     def read_with_ids(self, table: pa.Table) -> tuple[Operations, Integers]:
-        """Return the operations, and the id hashes of the valid ones."""
+        """Return the operations, and the id hashes of the valid operations."""
         operations = self._read(table)
         return operations, id_hashes(table, operations.valid, self.pairs)
 
@@ -229,7 +231,7 @@ class _Work:
         return self._read(table).only_valid()
 
     def without_duplicates(self, checked: list[tuple[Operations, Integers]]) -> list[Operations]:
-        """Return the valid operations without duplicates, given what `read_with_ids` returns."""
+        """Return the valid operations without duplicates; `checked` has the results of `read_with_ids`."""
         if not checked:
             return []
         parts = [part for part, _ in checked]

@@ -1,4 +1,4 @@
-"""The watches of operations by role: complete, cancel, extend, pause."""
+"""Group the watches of operations by role: complete, cancel, extend, pause."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROLE_COLUMNS = {role: f"{role}_key" for role in ROLES[1:]}
 
 
 class RoleWatches(NamedTuple):
-    """The watches of one role, sorted by operation; those of one operation in the order of its list."""
+    """The watches of one role, sorted by operation, and within an operation in the order of its list."""
 
     operation: Integers  # row of each watch's operation
     key: pa.ChunkedArray
@@ -35,7 +35,7 @@ def spans(operation: Integers) -> tuple[Integers, Integers]:
 
 
 def watches_by_role(operations: Operations) -> dict[Role, RoleWatches]:
-    """Return the watches of valid operations by role; columns such as `cancel_key` come after the list."""
+    """Return the watches of valid operations by role; watches from columns such as `cancel_key` follow the list's."""
     watches, table = operations.watches, operations.table
     single, operation, required = (
         watches.single,

@@ -1,4 +1,4 @@
-"""Rules of when an operation completes: those of `abeyant.Resolver`."""
+"""The rules of when an operation completes, which are the same as those of `abeyant.Resolver`."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 CONDITIONS: Final = ("all", "any")
-"""Conditions of streams with default options."""
+"""The conditions that streams with default options support."""
 ALL_CONDITIONS: Final = (*CONDITIONS, "then")
 FIXED_INSTANT: Final = (
     "a deadline cannot be combined with a calendar or a watch with role 'pause': it is a fixed instant; give a column "

@@ -1,7 +1,7 @@
 """The columns of operations, events and outcomes in Arrow, with the types that are accepted for them.
 
-They are those of `abeyant.pipeline`, with integers of any width, any kind of text and any unit of timestamps. Defaults
-are in `defaults`.
+The columns are the same as in `abeyant.pipeline`; integers may have any width, texts any type of Arrow's, timestamps
+any unit. Defaults are in `defaults`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ OUTCOMES: Final = pa.schema(
 )
 _BY: Final = pa.struct({"key": pa.string(), "at": pa.timestamp("us", "UTC")})
 DETAILS: Final = pa.schema([*OUTCOMES, ("completed_by", _BY), ("cancelled_by", _BY), ("counted", pa.int64())])
-"""The outcomes with `details=True`."""
+"""The schema of outcomes with `details=True`."""
 
 
 def columns_of(schema: Mapping[str, str]) -> set[str]:
@@ -61,9 +61,10 @@ def columns_of(schema: Mapping[str, str]) -> set[str]:
 
 
 def expected_columns(expected: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
-    """Return the columns to read from a table with these names: for operations, one time limit, and optional columns.
+    """Return the columns to read from a table whose columns are `names`, and their types.
 
-    `timeout_ms` takes precedence over `timeout`, and that over `deadline`.
+    For operations, optional columns are added, and one time limit is chosen: `timeout_ms` takes precedence over
+    `timeout`, and `timeout` over `deadline`.
     """
     if "timeout_ms" not in expected:
         return dict(expected)
@@ -74,10 +75,10 @@ def expected_columns(expected: Mapping[str, str], names: Collection[str]) -> dic
 
 
 def check(schema: pa.Schema, expected: Mapping[str, str], name: str) -> None:
-    """Raise `SchemaError` unless the table `name` has every wanted column without a default, of an accepted type.
+    """Raise `SchemaError` unless the table `name` has every expected column without a default, of an accepted type.
 
-    Instead of `watches` there may be `key` and `required`, or a column such as `extend_key` alone. Further columns are
-    ignored, but one whose name differs from a column with a default only in case is refused.
+    Instead of `watches` there may be `key` and `required`, or a column such as `extend_key` alone. Other columns are
+    ignored, but a column whose name differs only in case from a column with a default is refused.
     """
     expected = expected_columns(expected, schema.names)
     if "watches" in expected and "watches" not in schema.names:
@@ -103,7 +104,7 @@ def check(schema: pa.Schema, expected: Mapping[str, str], name: str) -> None:
 
 
 def _in_other_case(names: Collection[str], column: str, expected: Collection[str]) -> str:
-    """Return a hint which columns to rename, if the missing one exists in another case; else ''."""
+    """Return a hint to rename columns, if the missing `column` exists in another case; else ''."""
     renames = {name: name.lower() for name in names if name not in expected and name.lower() in expected}
     if column not in renames.values():
         return ""
@@ -112,7 +113,7 @@ def _in_other_case(names: Collection[str], column: str, expected: Collection[str
 
 
 def _mend(column: str, data_type: pa.DataType, kind: str) -> str:
-    """Return a hint how to convert a column of another type; '' where none is obvious."""
+    """Return a hint on how to convert a column of the wrong type; '' where none is obvious."""
     if kind == "a timestamp":
         if kinds.is_date(data_type):
             day = "the end of that day, which is the next day's" if column == "deadline" else "its"
@@ -121,8 +122,8 @@ def _mend(column: str, data_type: pa.DataType, kind: str) -> str:
             return ": parse the texts first, for instance with pandas.to_datetime(..., utc=True)"
         if kinds.is_integer(data_type) or kinds.is_floating(data_type):
             return ": a number has no unit; cast it to a timestamp"
-    if kind == "text" and kinds.is_floating(data_type):  # of pandas, for integers with missing values
-        return ": pandas makes integers with missing values floats; convert them back with .astype('Int64')"
+    if kind == "text" and kinds.is_floating(data_type):  # pandas has floats for integers with missing values
+        return ": pandas turns integers with missing values into floats; convert them back with .astype('Int64')"
     if kind == "text" and (
         kinds.is_binary(data_type) or kinds.is_large_binary(data_type) or kinds.is_fixed_size_binary(data_type)
     ):

@@ -22,7 +22,7 @@ Each = Callable[[Callable[[T], R], Iterable[T]], Iterator[R]]
 
 
 class WatchSpans(NamedTuple):
-    """For each watch: the span of its key's events, and the required progress."""
+    """For each watch: the span (begin and end) of its key's events in the timelines, and the required progress."""
 
     spans: Integers
     required: Integers
@@ -40,7 +40,7 @@ class EventRows(NamedTuple):
 
     @classmethod
     def of(cls, places: Integers, identities: Integers, progress: Integers, at: Integers) -> EventRows:
-        """Make rows of columns, grouped by shard. O(rows)."""
+        """Make rows from columns, grouped by shard. O(rows)."""
         return cls(*rows_by_shard(_SHARDS, places, identities, ~at, ~progress))
 
 
@@ -71,7 +71,7 @@ class ShardedTimelines:
     def __init__(
         self, events: Sequence[EventRows], combine: Combine, each: Each[Any, Any], *, counting: bool = False
     ) -> None:
-        """Build from all events. `each(function, values)` maps like `map`, in several threads or not.
+        """Build the timelines of all events. `each(function, values)` maps like `map`, in several threads or not.
 
         Pass `counting` to call `counted` later.
         """
@@ -101,7 +101,7 @@ class ShardedTimelines:
     def find(self, places: Integers, identities: Integers, numbers: Integers) -> Integers:
         """Return the begin and end of each key's events, 0 and 0 if it has none. O(1) per key.
 
-        Row `numbers[n]` of the result is that of key n; `numbers` is a permutation of 0, 1, ...
+        The result for key n is in row `numbers[n]`; `numbers` is a permutation of 0, 1, ...
         """
         rows, ends = rows_by_shard(_SHARDS, places, identities, numbers, numbers)
         if len(self._keys) == 1:
@@ -125,7 +125,7 @@ class ShardedTimelines:
         return _filled(self._timelines.held_at, (*watches, starts, lasts), len(starts), count)
 
     def since(self, watches: WatchSpans, starts: Integers, times: Integers, count: Count) -> Integers:
-        """Return since when each watch has been met, for watches that are met at `times`."""
+        """Return, for watches that are met at `times`, the time since which each has been met."""
         return _filled(self._timelines.since, (*watches, starts), times, count)
 
     def last_up_to(self, watches: WatchSpans, times: Integers) -> Integers:
@@ -139,15 +139,15 @@ class ShardedTimelines:
     def run(
         self, watches: WatchSpans, times: Integers, readings: Integers, amounts: Integers, clock: Integers
     ) -> Integers:
-        """Return the clock's reading `amounts` after `times`, not counting the time while the watch is met.
+        """Return what the clock reads when `amounts` have passed since `times`, not counting time while a watch is met.
 
-        `NEVER` if they never pass. `readings` are the clock's at `times`, `clock` has those at each event, all in
-        microseconds.
+        `NEVER` if that much time never passes. `readings` is what the clock reads at `times`, and `clock` what it reads
+        at each event, all in microseconds.
         """
         return _filled(self._timelines.run, (clock, *watches, times, amounts), readings)
 
     def region(self, shards: slice) -> Region:
-        """Return the events of a range of shards; built with `combine="each"`, which keeps events apart."""
+        """Return the events of a range of shards. Needs `combine="each"`, which keeps events of one instant apart."""
         keys = self._keys[shards]
         begin, end = self._begins[shards.start], self._begins[shards.start + len(keys)]
         begins, places, identities = (
@@ -164,7 +164,7 @@ class ShardedTimelines:
 def _filled(
     method: Callable[..., None], columns: tuple[Integers, ...], out: Integers | int, *counts: Count
 ) -> Integers:
-    """Return what a method of `Timelines` writes, a row per watch; `out` is their number or their initial values."""
+    """Return what a method of `Timelines` writes for each watch; `out` is the number of watches or initial values."""
     result = np.empty(out, np.int64) if isinstance(out, int) else out.copy()
     method(*(np.ascontiguousarray(column).ravel().data for column in columns), result.data, *counts)
     return result

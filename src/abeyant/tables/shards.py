@@ -1,4 +1,4 @@
-"""Shard the events of all keys by place. A shard is reduced to staircases as it grows, and read at the end."""
+"""Shard the events of all keys by the keys' first hash. A shard is reduced to staircases (see `kernels.resolve`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rows_by_shard(
 
 
 class _Shard:
-    """Rows (place, identity, progress, at) of a shard's keys: steps reduced so far, and events added since."""
+    """Rows (place, identity, progress, at) of a shard: steps of its keys' staircases, and events not yet reduced."""
 
     __slots__ = ("_lock", "_rows", "_scratch", "_since", "_steps", "staircases")
 
@@ -40,7 +40,7 @@ class _Shard:
         self.staircases: Staircases | None = None
 
     def add(self, rows: Integers) -> None:
-        """Append rows. Reduce them once there are four times as many as steps, so each is reduced O(log n) times."""
+        """Append rows. Reduce once new rows are four times as many as steps, so that each is reduced O(log n) times."""
         with self._lock:
             self._rows.append(rows)
             self._since += len(rows)
@@ -54,7 +54,7 @@ class _Shard:
 
     @property
     def places(self) -> Integers:
-        """Return the places of its keys, some more than once."""
+        """Return the places of the shard's keys, some more than once."""
         return np.concatenate([rows[:, 0] for rows in self._rows])
 
     def finish(self) -> None:
@@ -73,7 +73,7 @@ class _Shard:
 
 
 class WatchRows:
-    """Watches to look up, sharded as events are: rows of place, identity, required, number."""
+    """Watches to look up, sharded like the events, as rows of place, identity, required, number."""
 
     __slots__ = ("_ends", "rows")
 
@@ -97,7 +97,7 @@ class WatchRows:
 
 
 class Shards:
-    """All shards. Any thread may `add`; call `finish` after all of them, and before `reach`."""
+    """All shards. Any thread may `add`; call `finish` after the last `add`, and before `reach`."""
 
     def __init__(self) -> None:
         self._scratch = Scratch()
@@ -126,7 +126,7 @@ class Shards:
         return WatchRows(rows, ends.tolist())
 
     def reach(self, watches: Sequence[WatchRows], each: Callable[[Callable[[int], None], Iterable[int]], Any]) -> None:
-        """Look up when each watch is first met, shard by shard, so that its steps stay in the cache."""
+        """Replace each watch's `required` by when it is first met. Shard by shard, so a shard's steps stay cached."""
 
         def reach(number: int) -> None:
             staircases = self._shards[number].staircases

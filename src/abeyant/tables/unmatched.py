@@ -1,7 +1,7 @@
-"""Warn where no key of the operations occurs among the events: all of them expire, and nothing looks wrong.
+"""Warn where no key of the operations occurs among the events: all operations expire, and nothing looks wrong.
 
-It is mostly one identifier in two forms: `0017` and `17`, `A-1` and `a-1`. The warning names such a pair if there is
-one.
+Mostly both tables have the same identifiers in two forms: `0017` and `17`, `A-1` and `a-1`. The warning names such a
+pair if there is one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from abeyant.tables.validity import Operations
 __all__ = ["LEAST_UNMATCHED", "KeySample", "key_column", "unmatched", "unmatched_in", "unmatched_keys", "watched_keys"]
 
 LEAST_UNMATCHED: Final = 10
-"""The minimum number of operations to warn about: all of a few may wait for events that are still to come."""
+"""The minimum number of operations to warn about: if there are few, all may wait for events that are still to come."""
 _SAMPLED: Final = 1_000
 """The maximum number of rows of a chunk that are sampled for examples."""
 
@@ -53,7 +53,7 @@ _FORMS: Final[tuple[tuple[str, Callable[[str], str], str], ...]] = (
 
 
 class KeySample:
-    """Some of the keys of a table, of each chunk the first ones. Several threads may add chunks."""
+    """A sample of a table's keys: the first keys of each chunk. Several threads may add chunks."""
 
     def __init__(self) -> None:
         self._chunks: deque[list[Key]] = deque()
@@ -85,9 +85,9 @@ def watched_keys(operations: Operations) -> tuple[pa.ChunkedArray, pa.ChunkedArr
 def unmatched(
     operations: Sequence[Operations], column: str, event_places: Sequence[Integers], events: KeySample, pairs: PairHash
 ) -> str | None:
-    """Return the warning if no key of valid operations, ten at least, has an event; None if one has. O(rows).
+    """Return a warning if there are ten or more valid operations and none of their keys has an event; else None.
 
-    `event_places` are the first hashes of the keys of all events, which `pairs` made; `events` has some of the keys.
+    `event_places` are the first hashes by `pairs` of all events' keys; `events` is a sample of these keys. O(rows).
     """
     rows = sum(len(part.start) for part in operations)
     if rows < LEAST_UNMATCHED or not any(map(len, event_places)):
@@ -103,7 +103,7 @@ def unmatched(
 
 
 def unmatched_in(operations: Operations, column: str, events: pa.Table) -> str | None:
-    """Return the warning if no key of valid operations is one of these valid events, else None. See `unmatched`."""
+    """Return a warning if no key of the valid operations occurs in the valid `events`, else None. See `unmatched`."""
     keys, pairs = KeySample(), PairHash()
     keys.add(events["instance"], events["key"])
     places = pairs(events["instance"], events["key"])[0].copy()  # `pairs` uses it again
@@ -120,9 +120,9 @@ def _all_keys(operations: Operations) -> Iterator[tuple[pa.ChunkedArray, pa.Chun
 
 
 def unmatched_keys(many: str, column: str, operations: Iterable[Key], events: Iterable[Key]) -> str:
-    """Return the warning: an example of each column, how they differ, and what to do.
+    """Return the warning: an example of a key from each table, how the two differ, and what to do.
 
-    `many` names the operations, `column` the column with their keys. The keys are examples; neither may be empty.
+    `many` names the operations, `column` the column with their keys. Both samples of keys must not be empty.
     """
     operation_keys, event_keys = [*operations], [*events]
     operation_key, event_key, difference, fix = _similar_keys(operation_keys, event_keys)
@@ -133,11 +133,11 @@ def unmatched_keys(many: str, column: str, operations: Iterable[Key], events: It
 
 
 def _similar_keys(operation_keys: list[Key], event_keys: list[Key]) -> tuple[str, str, str, str]:
-    """Return a key of each side, similar ones if there are any, how they differ, and what to do."""
+    """Return a key from each table (similar keys if there are any), how the two differ, and what to do."""
     instances = {key: instance for instance, key in operation_keys}
     for instance, key in event_keys:
         if key in instances:
-            pair = f", of instance {_shown(instances[key])} there and {_shown(instance)} here"
+            pair = f", with instance {_shown(instances[key])} in operations and {_shown(instance)} in events"
             return key, key, pair, "name instances alike in both tables, or drop the column from both"
     for difference, form, fix in _FORMS:
         keys = {form(key): key for _, key in operation_keys}

@@ -1,4 +1,4 @@
-"""Check each row, and find the reason to reject it. The reasons are the same as on Spark: see `reasons`."""
+"""Check each row, and find the reason to reject it, if any. The reasons are the same as on Spark: see `reasons`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOST: Final = 2**63 - 1
 
 
 class Operations(NamedTuple):
-    """Operations as columns of integers, with the reason for which each row is rejected."""
+    """Operations as columns of integers, with the reason to reject each row, if any."""
 
     table: pa.Table
     start: Integers  # microseconds since 1970
@@ -48,7 +48,7 @@ class Operations(NamedTuple):
         return np.asarray(self.reason == VALID)
 
     def select(self, kept: Mask) -> Operations:
-        """Return the rows of a mask."""
+        """Return the operations in the mask `kept`."""
         return Operations(
             self.table.filter(pa.array(kept)),
             self.start[kept],
@@ -60,12 +60,12 @@ class Operations(NamedTuple):
         )
 
     def only_valid(self) -> Operations:
-        """Return the valid rows, duplicate ids included; itself if all are."""
+        """Return the valid rows, duplicate ids included; return self if all rows are valid."""
         return self if self.valid.all() else self.select(self.valid)
 
 
 def read_operations(table: pa.Table, conditions: Sequence[str] = CONDITIONS) -> Operations:
-    """Check every row. Raises `AbeyantError` for a number beyond 64 bits."""
+    """Read the operations of a normalized table, check every row. Raises `AbeyantError` for a number beyond 64 bits."""
     start = microseconds(table["start"], "operations: start")
     name, timeout, deadline, negative, beyond = _time_of(table, start)
     watches = watches_of(table["watches"])
@@ -105,12 +105,12 @@ def valid_events(table: pa.Table) -> pa.Table:
 
 
 def event_reasons(table: pa.Table) -> npt.NDArray[np.int8]:
-    """Return for each event the index in `EVENT_REASONS` of why it is rejected, or -1."""
+    """Return for each event the index in `EVENT_REASONS` of the reason to reject it, or -1."""
     return first_true([missing(table[name]) for name in EVENTS], table.num_rows)
 
 
 def _time_of(table: pa.Table, start: Integers) -> tuple[str, Integers, Integers, Mask, Mask]:
-    """Return the column of the time limit, its values, the deadlines, and which are negative or beyond 64 bits."""
+    """Return the time limit's column, its values, the deadlines, and masks: negative limit, deadline beyond 64 bits."""
     if "deadline" in table.column_names:
         deadline = microseconds(table["deadline"], "operations: deadline")
         return "deadline", deadline, deadline, deadline < start, np.zeros(len(start), np.bool_)
@@ -124,7 +124,7 @@ def _time_of(table: pa.Table, start: Integers) -> tuple[str, Integers, Integers,
 
 
 def _roles_wrong(watches: Watches, operation: Integers, table: pa.Table) -> list[Mask]:
-    """Return a mask for each of `reasons.ROLE_REASONS`."""
+    """Return for each of `reasons.ROLE_REASONS` a mask of the rows to reject for it."""
     unknown, completes, pauses = (np.zeros(table.num_rows, kind) for kind in (np.bool_, np.int64, np.int64))
     if watches.role is None:
         completes += watches.counts

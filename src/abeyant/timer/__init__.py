@@ -1,4 +1,4 @@
-"""Timers: the wheel with a clock. `SystemTimer` has a thread, `ManualTimer` a virtual clock."""
+"""Timers: the wheel with a clock. `SystemTimer` has a thread of its own, `ManualTimer` a virtual clock."""
 
 from abeyant.timer.base import Callback, ErrorHandler, PendingTask, Timer, TimerClosedError, TimerStats
 from abeyant.timer.manual import ManualTimer

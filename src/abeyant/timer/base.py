@@ -1,5 +1,5 @@
 # cython: nonecheck=True
-"""The base of all timers: their public methods, the lock over the wheel, and error reporting.
+"""The base class of all timers: their public methods, the lock over the wheel, and error reporting.
 
 Ground rules
 ------------
@@ -8,11 +8,13 @@ Ground rules
   an item that leaves the wheel is dropped after the lock is released.
 * Compiled, on an interpreter with a global lock (GIL), the GIL is the lock: the code between `enter` and `leave` is
   C that neither releases the GIL nor makes objects that the garbage collector tracks, so no other thread and no
-  finaliser runs in between, and `enter` does nothing. Keep it so: no Python call between the two. (Where the
-  wheel grows, and where it makes an overdue task's entry, a tuple, it pauses the collector.)
-* Interpreted, or on a free-threaded interpreter, `enter` acquires `_lock`, a `Mutex`; its module says what happens to
-  finalisers and signal handlers that call in the middle of a change. No method that holds it calls another such.
-* A driver decides when time passes: it polls the wheel between `enter` and `leave`, and calls `_run` outside.
+  finaliser runs in between, and `enter` does nothing. Keep it so: no Python call between `enter` and `leave`. (Where
+  the wheel grows, and where it makes an overdue task's entry, a tuple, it pauses the collector.)
+* Interpreted, or on a free-threaded interpreter, `enter` acquires `_lock`, a `Mutex`; mutex.py says what happens when a
+  finaliser or signal handler calls in the middle of a change. No method that holds the lock calls another method that
+  acquires it.
+* A driver, such as the thread of a `SystemTimer`, decides when time passes: it polls the wheel between `enter` and
+  `leave`, and calls `_run` outside.
 """
 
 from __future__ import annotations
@@ -90,9 +92,9 @@ class TimerStats(NamedTuple):
 
 
 class Timer(TaskOwner):
-    """The base of `SystemTimer` and `ManualTimer`, for annotations: runs callbacks at their deadlines.
+    """The base class of `SystemTimer` and `ManualTimer`, for annotations: runs callbacks at their deadlines.
 
-    It cannot be instantiated itself. Safe to use from any thread.
+    It cannot be instantiated. Safe to use from any thread.
     """
 
     __slots__ = (
@@ -109,12 +111,12 @@ class Timer(TaskOwner):
         on_error: ErrorHandler | None = None,
         caught: type[BaseException] | None = None,
     ) -> None:
-        """Not for users. For drivers: `start` is in nanoseconds on their clock.
+        """Not for users. Called by subclasses: `start` is in nanoseconds on the subclass's clock.
 
-        `caught` is the base class of callbacks' errors that they report and survive (T8), by default Exception.
+        `caught` is the base class of the callbacks' errors that are reported and survived (T8), by default Exception.
         """
         if type(self) is Timer:
-            raise TypeError("abeyant.Timer is the base of timers: make a SystemTimer, a ManualTimer or an aio.Timer")
+            raise TypeError("abeyant.Timer is a base class: create a SystemTimer, a ManualTimer or an aio.Timer")
         if self._is_made():
             raise TypeError(f"{self!r}: its __init__ has been called before")
         tick_ns = to_nanoseconds(tick, "tick")
@@ -142,10 +144,10 @@ class Timer(TaskOwner):
     ) -> TimerTask:
         """Run `callback(*args)` once, `delay` seconds from now: never earlier, at most a tick later. O(1).
 
-        A delay of zero or less runs as soon as the timer gets to it, never inside this call (T5); an infinite one, or
-        one beyond 126 years, never runs but can be cancelled or refreshed. Raises TimerClosedError after `close`, and
-        TypeError for an `async def`, which nobody would await; a callback that returns a coroutine all the same is
-        reported as one that raised.
+        With a delay of zero or less the task runs as soon as the timer gets to it, never inside this call (T5). With an
+        infinite delay, or one above 126 years, it never runs, but can be cancelled or refreshed. Raises
+        TimerClosedError after `close`, and TypeError for an `async def`, which nobody would await. A callback that
+        returns a coroutine all the same is reported as an error.
         """
         return self._start_later(callback, args, to_nanoseconds(delay, "delay"))
 
@@ -157,7 +159,7 @@ class Timer(TaskOwner):
     def call_every(
         self, interval: float | timedelta, callback: Callable[[Unpack[Ts]], object], *args: Unpack[Ts]
     ) -> RepeatingTask:
-        """Run `callback(*args)` every `interval` seconds, first one interval from now, until it is cancelled.
+        """Run `callback(*args)` every `interval` seconds, first one interval from now, until the result is cancelled.
 
         Run n is due at `start + n * interval` exactly, without drift. Runs do not overlap; runs that are overdue by
         whole intervals are skipped and counted: see `RepeatingTask`. Raises ValueError for an `interval` that is not
@@ -167,13 +169,13 @@ class Timer(TaskOwner):
         return RepeatingTask(self, interval, callback, args)
 
     def time(self) -> float:
-        """Return the timer's clock, in seconds."""
+        """Return the time on the timer's clock, in seconds."""
         return to_seconds(self._now())
 
     def next_expiration(self) -> float | None:
         """Return when the timer next has work, in seconds on its clock; None when nothing is pending.
 
-        That may be earlier than any deadline: a task far away is first moved to a finer wheel (it cascades).
+        This may be before any deadline: a task with a distant deadline is first moved to a finer wheel (it cascades).
         """
         enter(self)
         try:
@@ -205,7 +207,7 @@ class Timer(TaskOwner):
         )
 
     def close(self) -> list[PendingTask]:
-        """Stop, and return the pending tasks in the order in which they would have run. Later starts are refused.
+        """Stop, refuse new tasks, and return the pending tasks in the order in which they would have run.
 
         A callback that is running is not interrupted. A second call returns an empty list.
         """
@@ -243,16 +245,16 @@ class Timer(TaskOwner):
         self.close()
 
     def __reduce__(self) -> str:
-        raise TypeError(f"{self!r} cannot be copied or pickled: two could not share its tasks")
+        raise TypeError(f"{self!r} cannot be copied or pickled: two timers cannot share its tasks")
 
     # -- for drivers ---------------------------------------------------------------------------------------
 
     def _now(self) -> int:
-        """Return the clock, in nanoseconds."""
+        """Return the time on the timer's clock, in nanoseconds."""
         raise NotImplementedError
 
     def _get_ready(self) -> bool:
-        """Prepare the driver, outside the lock, when a task is started while `_ready` is not set."""
+        """Prepare the driver, outside the lock. Called when a task is started while `_ready` is not set."""
         raise TypeError(f"{type(self).__name__}: its __init__ must call super().__init__() before it is used")
 
     def _reset_in_child(self) -> object:
@@ -406,7 +408,7 @@ def runs_at_any_rate(callback: Callback) -> bool:
 
 
 def check_callback(callback: Any, name: str) -> None:
-    """Raise TypeError, naming the argument, unless it is callable and no coroutine function, wrapped or not."""
+    """Raise TypeError, naming the argument `name`, if `callback` is not callable or is an `async def`, even wrapped."""
     from inspect import iscoroutinefunction  # imported here: it takes a tenth of the package's import time
 
     if not callable(callback) or is_async(callback) or iscoroutinefunction(callback):
@@ -414,20 +416,20 @@ def check_callback(callback: Any, name: str) -> None:
 
 
 def refuse_callback(callback: Any, name: str) -> None:
-    """Raise TypeError for something that is not a callback."""
+    """Raise TypeError for `callback`, the argument `name`, which is not callable or is an `async def`."""
     if not callable(callback):
         raise TypeError(f"{name} must be callable, not {callback!r}")
-    raise TypeError(f"{name} must be a plain function, not {callback!r}, which nobody would await: let it start a task")
+    raise TypeError(f"{name} must be a plain function, not {callback!r}, which nobody would await; it may start a task")
 
 
 def refuse_coroutine(result: Any) -> None:
-    """Raise TypeError for a coroutine that a wrapped `async def` returned."""
+    """Close `result`, the coroutine that a callback returned, and raise TypeError."""
     result.close()  # so that Python does not also warn that it was never awaited
-    raise TypeError("the callback returned a coroutine: schedule a plain function that makes a task of it")
+    raise TypeError("the callback returned a coroutine: schedule a plain function that creates a task of it")
 
 
 def enter(timer: Timer) -> bool:
-    """Begin a section that must not be interrupted, where the interpreter does not guarantee it."""
+    """Begin a section that no other thread may interrupt: acquire the lock, unless the GIL is enough."""
     if _LOCKED:
         timer._lock.acquire()
     return True
@@ -441,7 +443,7 @@ def leave(timer: Timer) -> bool:
 
 
 def abandon(timer: Timer) -> bool:
-    """End the sections that a dying thread may have left open because of an exception."""
+    """End the sections in which an exception may have interrupted this thread: release the lock."""
     if _LOCKED and not cython.compiled:
         timer._lock.abandon()
     return True

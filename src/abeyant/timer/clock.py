@@ -1,7 +1,7 @@
 """The machine's monotonic clock and two helpers, as the interpreted timers use them (compiled: clock.pxd).
 
-It ignores patches of `time.monotonic`, as its users sleep in the operating system or measure real durations. So it is
-a `partial`, which tools that search modules for Python's clocks do not replace.
+`monotonic_ns` ignores patches of `time.monotonic`, as its callers sleep in the operating system or measure real
+durations. So it is a `partial`, which tools that search modules for Python's clocks do not replace.
 """
 
 from __future__ import annotations

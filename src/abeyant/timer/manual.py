@@ -27,7 +27,7 @@ _FOREVER = NEVER
 
 
 class ManualTimer(Timer):
-    """A timer on a virtual clock. `advance` runs what is due on the calling thread, in order, each at its own time.
+    """A timer on a virtual clock. `advance` runs the due tasks on the calling thread, in order, each at its own time.
 
     For tests and simulations. By default the tick is 1 ns, so that nothing is rounded, and the wheels are large, so
     that a few of them cover long delays. To reproduce another timer's rounding, pass its tick. Callbacks may start,
@@ -51,7 +51,7 @@ class ManualTimer(Timer):
         start: float = 0.0,
         on_error: ErrorHandler | None = None,
     ) -> None:
-        """`tick` and `start` are in seconds; `on_error(error, callback)` gets callbacks' errors, by default the log."""
+        """Create a timer; `tick`, `start` in seconds. `on_error(error, callback)` gets errors, else they are logged."""
         start_ns = to_nanoseconds(start, "start")
         if not 0 <= start_ns < NEVER:
             raise ValueError(f"start must be from 0 to 126 years, not {start!r} seconds")
@@ -78,12 +78,12 @@ class ManualTimer(Timer):
         """Advance the clock by `seconds` and run the tasks that come due on the way; return the number that ran.
 
         During a callback the clock shows the time at which that task came due, so a task that a callback starts
-        runs in the same call if its deadline is reached. Raises ValueError when negative: time does not go back (T7).
+        runs in the same call if its deadline is reached. Raises ValueError if `seconds` is negative (T7).
 
-        A budget bounds the time that a call takes when many tasks are due: it ends after `max_tasks` tasks, or with
-        the task during which `max_seconds` of the machine's own clock have passed. The virtual clock then shows the
-        time of the last task that ran, and `advance_to` with the same end continues in the same order. However slow
-        the machine, a positive budget runs one task that is due, so that repeated calls make progress.
+        A budget bounds the time that a call takes when many tasks are due: the call ends after `max_tasks` tasks, or
+        with the task during which `max_seconds` of the machine's own clock have passed. The virtual clock then shows
+        the time of the last task that ran, and `advance_to` with the same end continues in the same order. However slow
+        the machine, a positive budget runs one due task, so that repeated calls make progress.
         """
         target = self._time + self._forwards(to_nanoseconds(seconds, "seconds"), seconds)
         return self._advance(target, max_tasks, max_seconds)
@@ -108,13 +108,13 @@ class ManualTimer(Timer):
     def next_deadline(self) -> float | None:
         """Return the earliest deadline, in seconds, rounded up to a tick; None when nothing is pending.
 
-        Exact; `next_expiration` may return an earlier time, at which tasks only cascade. It reads those tasks:
-        O(tasks that cascade before that deadline).
+        The result is exact, while `next_expiration` may return an earlier time, at which tasks only cascade. O(tasks
+        that cascade before that deadline).
         """
         return to_seconds(self._earliest()) if len(self) else None
 
     def _earliest(self) -> int:
-        """Return the earliest deadline in nanoseconds; NEVER for none."""
+        """Return the earliest deadline in nanoseconds; NEVER if nothing is pending."""
         enter(self)
         try:
             found = self._wheel.earliest()
@@ -124,12 +124,12 @@ class ManualTimer(Timer):
 
     def _forwards(self, step: int, given: object) -> int:
         if step < 0:
-            raise ValueError(f"time does not go back: {given!r} is before {to_seconds(self._time)} s")
+            raise ValueError(f"time does not go back: {given!r} is before the present, {to_seconds(self._time)} s")
         return step
 
     def _advance(self, target: int, max_tasks: int | None, max_seconds: float | timedelta | None) -> int:
         if target >= NEVER:
-            raise OverflowError("a virtual clock ends at 146 years (2**62 ns)")
+            raise OverflowError("a virtual clock ends at 146 years (2**62 ns): advance it less far")
         tasks = NEVER if max_tasks is None else whole_number(max_tasks, "max_tasks")
         if max_seconds is None:
             return self._run_until(target, tasks, NEVER)

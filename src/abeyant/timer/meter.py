@@ -1,9 +1,9 @@
 # cython: nonecheck=True
 """Measure how late a sample of the callbacks begins and how long they take: counts by powers of two.
 
-Reading the clock costs more than running a short callback. So one callback in `every` is measured; each of the others
-costs one subtraction. Where all are measured, one reading ends a callback and begins the next. Only the timer's own
-thread measures; a concurrent reader may see a callback in the counts before it is in the totals.
+Reading the clock costs more than running a short callback. So one callback in `every` is measured; each other callback
+costs one subtraction. If all are measured, one reading of the clock ends a callback and begins the next. Only the
+timer's own thread measures; a concurrent reader may see a callback in the counts before it is in the totals.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIRST = 10
 _MOST = 1_000_000
 
 BOUNDS = tuple((1 << power) / 1e9 for power in range(_FIRST, _FIRST + _BUCKETS - 1))
-"""Inclusive upper ends of the buckets in seconds, but for the last, which has none: 1 us to 17 s."""
+"""Inclusive upper ends of the buckets, in seconds: 1 us to 17 s. The last bucket has no upper end."""
 
 
 class Durations(NamedTuple):
@@ -50,12 +50,12 @@ class Latencies(NamedTuple):
 
 
 class Meter:
-    """The measurements of one timer."""
+    """The latencies measured in one timer: counts by bucket, and totals."""
 
     __slots__ = ("_every", "_late", "_late_counts", "_late_total", "_left", "_long", "_long_counts", "_long_total")
 
     def __init__(self, every: int) -> None:
-        """Measure one callback in `every`."""
+        """Create a meter that measures one callback in `every`."""
         self._every = every
         self._left = 1
         self._late = array("q", bytes(8 * _BUCKETS))
@@ -90,7 +90,7 @@ class Meter:
 
 
 def measuring(meter: Meter | None, every: int) -> Meter:
-    """Return `meter`, or a new one if None, set to one callback in `every`. Raises ValueError unless 1 to 1,000,000."""
+    """Set `meter`, or a new one if None, to measure one callback in `every`. ValueError unless 1 to 1,000,000."""
     if type(every) is not int or not 1 <= every <= _MOST:
         raise ValueError(f"every must be from 1 to {_MOST}, to measure one callback in that many, not {every!r}")
     if meter is None:
@@ -100,6 +100,6 @@ def measuring(meter: Meter | None, every: int) -> Meter:
 
 
 def _bucket(duration: int) -> int:
-    """Return the bucket of a duration in nanoseconds: the first whose upper end is not below it."""
+    """Return the bucket of a duration in nanoseconds: the first bucket whose upper end is not below the duration."""
     bucket = bit_length((duration - 1) >> _FIRST) if duration > 0 else 0
     return bucket if bucket < _BUCKETS else _BUCKETS - 1

@@ -19,10 +19,10 @@ _SHORTEST = 1e-9
 class RepeatingTask:
     """A callback that runs at `start + interval`, `start + 2 * interval` and so on, until it is cancelled.
 
-    Each deadline is computed from the start, so they do not drift. The next run is scheduled when one has ended: runs
-    do not overlap, and where one is late by whole intervals, the runs in these are skipped and counted in `missed`.
-    The callback's errors are reported as those of any other task, and the next runs follow. Safe to use from any
-    thread if its timer is.
+    Each deadline is computed from the start, so deadlines do not drift. The next run is scheduled when a run has ended,
+    so runs do not overlap. If a run is late by whole intervals, the runs in these intervals are skipped and counted in
+    `missed`. The callback's errors are reported like the errors of any task, and the next runs follow. Safe to use from
+    any thread if its timer is.
     """
 
     __slots__ = (
@@ -38,9 +38,9 @@ class RepeatingTask:
         args: tuple[Any, ...],
         **options: Any,
     ) -> None:
-        """Not for users. For timers and loops, which have `time` and `call_at`: `options` are passed to `call_at`.
+        """Not for users. Start a task for `owner`, a timer or loop; `options` are passed to its `call_at`.
 
-        Raises TypeError for an interval that is no time, ValueError for one below a nanosecond or not finite.
+        Raises TypeError if `interval` is not a time, ValueError if it is below a nanosecond or not finite.
         """
         length = as_float(interval, "interval")
         if not _SHORTEST <= length < math.inf:
@@ -67,7 +67,7 @@ class RepeatingTask:
             return was_active and owner is not None and not _is_closed(owner)
 
     def refresh(self) -> bool:
-        """Restart the interval: the next run is one interval from now. Return False when it has been cancelled."""
+        """Restart the interval: the next run is one interval from now. Return False if the task was cancelled."""
         with self._lock:
             owner = self._owner()
             if self._ended or owner is None:
@@ -84,21 +84,21 @@ class RepeatingTask:
 
     @property
     def missed(self) -> int:
-        """Return the number of runs skipped so far, because those before them were late or took too long."""
+        """Return the number of runs skipped so far, because the run before was late or took too long."""
         return self._missed
 
     @property
     def deadline(self) -> float:
-        """Return the next run's deadline, in seconds on the timer's or loop's clock; during a run, that run's."""
+        """Return the deadline of the current run, or else the next, in seconds on the timer's or loop's clock."""
         return self._start + self._run * self._interval
 
     @property
     def cancelled(self) -> bool:
-        """Return whether the task has stopped: it was cancelled, its timer or loop closed, or it is a fork's copy."""
+        """Return whether the task has stopped: it was cancelled, its timer or loop closed, or a fork made this copy."""
         return self._ended
 
     def __call__(self) -> object:
-        """Run the callback, and start the next run. For the timer."""
+        """Run the callback, then schedule the next run. The timer calls this."""
         with self._lock:
             if self._ended:
                 return None
@@ -112,7 +112,7 @@ class RepeatingTask:
                     self._go_on(owner)
 
     def _reset_in_child(self) -> object:
-        """End the task in a forked child: it continues in the parent."""
+        """Cancel the task in a forked child, as it continues in the parent."""
         self._lock = threading.RLock()
         self._ended = True
         return None
@@ -123,7 +123,7 @@ class RepeatingTask:
         self._arm(owner)
 
     def _go_on(self, owner: Any) -> None:
-        """Schedule the first run whose deadline is in the future; count the skipped ones."""
+        """Schedule the first run whose deadline is in the future; count the skipped runs."""
         now, following = owner.time(), self._run + 1
         run = max(following, math.floor((now - self._start) / self._interval))  # an estimate, corrected below
         while run > following and self._start + (run - 1) * self._interval > now:
@@ -143,7 +143,7 @@ class RepeatingTask:
             self._ended = True
 
     def _running_before(self) -> bool:
-        """Return whether a run was scheduled before; if not, the caller gets the error that the timer is closed."""
+        """Return whether a run was scheduled before. If not, the caller raises the error that the timer is closed."""
         return hasattr(self, "_task")
 
     def __reduce__(self) -> str:

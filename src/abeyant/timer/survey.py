@@ -14,7 +14,7 @@ from abeyant.timer.base import Timer, enter, leave
 
 
 class WheelShape(NamedTuple):
-    """The form of a timer's wheels. Times are nanoseconds on the timer's clock."""
+    """The layout of a timer's wheels. Times are in nanoseconds on the timer's clock."""
 
     clock: int  # the wheels' current time
     tick: int
@@ -24,7 +24,7 @@ class WheelShape(NamedTuple):
 
 
 def shape_of(timer: Timer) -> WheelShape:
-    """Return the form of a timer's wheels. O(wheels)."""
+    """Return the layout of a timer's wheels. O(wheels)."""
     enter(timer)
     try:
         wheel = timer._wheel
@@ -37,8 +37,9 @@ def shape_of(timer: Timer) -> WheelShape:
 def count_slots(timer: Timer, begin: int, count: int, stride: int, counts: array[int]) -> int:
     """Read `count` slots, every `stride`-th from `begin`; add their tasks to `counts`. Return the next slot to read.
 
-    `counts` has an element per bucket: `wheel_size` for each wheel in `shape_of`. Due tasks count for the bucket of
-    the first wheel that the clock is in; tasks of a wheel added since `shape_of` are not counted. O(count).
+    A slot is the wheel's place for one task. `counts` has an element per bucket: `wheel_size` for each wheel in
+    `shape_of`. Due tasks count for the first wheel's bucket that the clock is in; tasks of wheels that were added after
+    `shape_of` are not counted. O(count).
     """
     enter(timer)
     try:
@@ -65,10 +66,11 @@ def count_slots(timer: Timer, begin: int, count: int, stride: int, counts: array
 
 
 def first_tasks(timer: Timer, most: int) -> list[tuple[int, Any]]:
-    """Return up to `most` tasks of the buckets that come up first: (deadline in nanoseconds, item), unsorted.
+    """Return up to `most` tasks of the buckets that are due first: (deadline in nanoseconds, item), unsorted.
 
-    They are the earliest tasks, except that refreshed ones may be due later than their bucket, and that a bucket may
-    hold more than fit. Overdue tasks, which the next poll of the wheel returns, are left out. O(most + buckets).
+    They are the earliest tasks, with two exceptions: a refreshed task may be due later than its bucket, and a bucket
+    may hold more tasks than `most` leaves room for. Overdue tasks, which the next poll returns, are left out.
+    O(most + buckets).
     """
     found: list[tuple[int, Any]] = []
     enter(timer)

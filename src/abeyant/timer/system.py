@@ -6,12 +6,12 @@ Ground rules
 * `_ready` is set once the thread has been started: starting a task checks nothing else.
 * `_sleeps_until` says until when the thread sleeps, and `_woken` whether it has been woken since. Both are
   written under the timer's lock. `_wake` is the thread's alarm: a lock that the thread acquires to sleep, with a
-  time-out, and that the first caller with an earlier deadline releases; once per sleep, as that sets `_woken`.
-* The thread refers to the timer while tasks are pending, so that they run even if nothing else refers to it, and
-  weakly while none are: an idle timer that is dropped is freed, and its thread ends, as in `ThreadPoolExecutor`. A
-  caller that wakes the thread appends the timer to `_handed`, so that it is not freed before the thread runs.
-* A forked child has none of its parent's threads. There every timer starts anew, and empty: its tasks are the
-  parent's, and run there, once (T3). The child does not rely on the parent's state, which another thread may have
+  time-out. The first caller with an earlier deadline releases it, and sets `_woken`, so that no other caller does.
+* The thread refers to the timer strongly while tasks are pending, so that they run even if nothing else refers to the
+  timer, and weakly otherwise: an idle timer that is dropped is freed, and its thread ends, as in `ThreadPoolExecutor`.
+  A caller that wakes the thread appends the timer to `_handed`, so that it is not freed before the thread runs.
+* A forked child has none of its parent's threads. In the child every timer starts anew, and empty: tasks from before
+  the fork run in the parent, once (T3). The child does not rely on the parent's state, which another thread may have
   been changing.
 """
 
@@ -60,19 +60,19 @@ _at_end: Callable[[Callable[[], None]], None] = getattr(threading, "_register_at
 
 
 class SystemTimer(Timer):
-    """A timer with a thread of its own, which sleeps until the next bucket comes up.
+    """A timer with a thread of its own, which sleeps until the next bucket is due.
 
-    Callbacks run on that thread, one after another, so a slow one delays the rest. Pass an `executor` to run them
-    elsewhere. A task then counts as run once it is submitted, and `cancel` returns False. One that the executor
+    Callbacks run on that thread, one after another, so a slow callback delays the rest. Pass an `executor` to run them
+    elsewhere. A task then counts as run once it is submitted, and `cancel` returns False. A task that the executor
     refuses, or drops later (`shutdown(cancel_futures=True)`), is reported and does not run; but the expiration of an
     operation and the turn of an `IdleDetector` then run on the timer's thread.
 
     The thread starts with the first task and is a daemon: it does not keep the interpreter alive. It wakes when a
-    bucket comes up, and earlier only when a task with an earlier deadline appears (T10). A task that is cancelled while
-    the thread sleeps towards its bucket costs one wake-up; to avoid it, every cancel would have to check the queue.
+    bucket is due, and earlier only when a task with an earlier deadline is started (T10). A task cancelled while
+    the thread sleeps towards its bucket costs one wake-up; to avoid this, every cancel would have to check the queue.
 
-    After a fork the child's timer is empty and works; handles from before the fork are invalid there. Pending tasks run
-    in the parent.
+    After a fork the child's timer is empty and works; handles from before the fork are invalid in the child. Pending
+    tasks run in the parent.
 
     Source of the idea: Kafka's `SystemTimer`, whose reaper waits on a delay queue of buckets.
 
@@ -98,7 +98,7 @@ class SystemTimer(Timer):
         executor: Executor | None = None,
         on_error: ErrorHandler | None = None,
     ) -> None:
-        """`tick` is in seconds; `name` is the thread's; `on_error(error, callback)` gets callbacks' errors."""
+        """Create a timer. `tick` is in seconds; `on_error(error, callback)` gets errors, else they are logged."""
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, the name of the timer's thread, not {name!r}")
         if executor is not None and (isinstance(executor, type) or not callable(getattr(executor, "submit", None))):
@@ -166,8 +166,8 @@ class SystemTimer(Timer):
 
         Callbacks that an `executor` is running continue: shut the executor down to wait for them.
 
-        Called in a callback of any timer, it returns at once: two callbacks that close each other's timers would
-        deadlock. It also returns at once while the interpreter shuts down.
+        In a callback of any timer it returns at once: two callbacks that close each other's timers would deadlock.
+        It also returns at once while the interpreter shuts down.
         """
         pending = super().close()
         enter(self)
@@ -217,7 +217,7 @@ class SystemTimer(Timer):
         return True
 
     def _turn(self) -> int:
-        """Run the due tasks. Return how long to sleep, in nanoseconds; NEVER: until woken; _ENDED: end the thread."""
+        """Run the due tasks. Return the nanoseconds to sleep; NEVER to sleep until woken; _ENDED to end the thread."""
         enter(self)
         try:
             self._sleeps_until = _AWAKE
@@ -289,7 +289,7 @@ class SystemTimer(Timer):
     def _look_back(self, item: object, job: Any) -> None:
         """Check a finished job, on the thread that ended it: if it has not run, pass it to the timer's thread.
 
-        It is not reported here, as an executor that drops its jobs may hold its own lock meanwhile.
+        Its error is not reported here, as an executor that drops its jobs may hold its own lock meanwhile.
         """
         try:
             ended: tuple[Any, object] = job.exception(), item
@@ -327,7 +327,7 @@ class SystemTimer(Timer):
         self._run(item)
 
     def _break_down(self, error: BaseException) -> None:
-        """Close after an error outside callbacks (out of memory, say): refuse new tasks, and report it.
+        """Close after an error outside callbacks (out of memory, say): refuse new tasks, and report the error.
 
         Pending tasks stay, for `close` to return.
         """
@@ -347,13 +347,14 @@ class SystemTimer(Timer):
 
 
 class _Driver(threading.Thread):
-    """The thread of a timer."""
+    """The thread that runs a timer's tasks."""
 
 
 def start_driver(target: Any, args: tuple[Any, ...], name: str, timer: Any) -> _Driver:
-    """Start the thread; `timer` is a weak reference. Raises RuntimeError if Python has no threads.
+    """Start a thread that calls `target(*args)` and return it. Raises RuntimeError if Python has no threads.
 
-    It is a daemon, except in subinterpreters that allow none: there the timer is closed when the interpreter ends.
+    The thread is a daemon, except in subinterpreters that allow none: there `timer`, a weak reference, is closed when
+    the interpreter ends.
     """
     daemon = _daemons_are_allowed()
     if not daemon:

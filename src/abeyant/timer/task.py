@@ -25,7 +25,7 @@ _CANCELLED = CANCELLED  # a C constant when compiled
 
 
 class TaskOwner:
-    """The interface of a timer for its handles. Implemented by timers."""
+    """The methods that a `TimerTask` calls on its timer. Implemented by timers."""
 
     __slots__ = ()
 
@@ -43,12 +43,12 @@ class TaskOwner:
 @cython.freelist(1024)
 @cython.cclass
 class TimerTask:
-    """A handle of a task, from `call_later` or `call_at`: cancel it, refresh it, or drop it (the task still runs).
+    """The handle of a task, from `call_later` or `call_at`, to cancel or refresh it. Dropped, the task still runs.
 
     Safe to use from any thread. All methods are O(1).
 
     The timer does not refer to its handles, and a handle refers to its timer weakly, so no cycle runs through a handle.
-    Compiled, a handle takes 48 bytes, and the garbage collector does not see it.
+    Compiled, a handle takes 48 bytes, and the garbage collector does not track it.
     """
 
     __slots__ = ("_deadline", "_delay", "_handle", "_owner")
@@ -61,11 +61,11 @@ class TimerTask:
     _deadline: int  # nanoseconds on the timer's clock, not rounded to a tick
 
     def __init__(self) -> None:
-        """Not for users. Raise TypeError: a timer's `call_later` and `call_at` make tasks."""
-        raise TypeError("a TimerTask is made by a timer's call_later or call_at")
+        """Not for users. Raise TypeError, as only a timer's `call_later` and `call_at` create tasks."""
+        raise TypeError("a TimerTask cannot be created directly: use a timer's call_later or call_at")
 
     def cancel(self) -> bool:
-        """Cancel the task. Return whether this prevented its run (T3): False if it ran, runs, or was cancelled.
+        """Cancel the task. Return whether this prevented its run (T3): False if it ran, is running, or was cancelled.
 
         The references to the callback and its arguments are dropped at once (T4).
         """
@@ -73,7 +73,7 @@ class TimerTask:
         return owner is not None and owner._cancel(self)
 
     def refresh(self) -> bool:
-        """Restart the same delay from now. Return False when the task has ended. One store in the common case.
+        """Restart the task's delay from now. Return False if the task has ended. Usually this is one store in memory.
 
         For a task made by `call_at` the delay is the time from that call to its deadline.
         """
@@ -93,7 +93,7 @@ class TimerTask:
 
     @property
     def deadline(self) -> float:
-        """Return the deadline, in seconds on the timer's clock (`timer.time()`). asyncio: `when()`.
+        """Return the deadline, in seconds on the timer's clock (`timer.time()`). asyncio calls this `when()`.
 
         The task is due at most one tick later.
         """

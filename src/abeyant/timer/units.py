@@ -1,4 +1,4 @@
-"""Convert between seconds, in the API, and nanoseconds, inside; and check limits."""
+"""Convert between the seconds of the API and the nanoseconds used inside; check limits."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _NO_NUMBERS = ("b", "m", "M")  # NumPy's bool, timedelta64 and datetime64, which
 
 
 def whole_nanoseconds(seconds: float) -> int:
-    """Return seconds as nanoseconds, to the nearest; for numbers below 4e9."""
+    """Convert seconds, below 4e9, to nanoseconds, rounded to the nearest."""
     return whole(seconds * _NANOSECONDS + 0.5)
 
 
 def to_nanoseconds(seconds: float | timedelta, name: str) -> int:
-    """Return whole nanoseconds, to the nearest. Infinite and huge values become +-NEVER.
+    """Convert seconds to nanoseconds, rounded to the nearest. Infinite and huge values become +-NEVER.
 
     Raises TypeError for an object that is not a time and ValueError for NaN, each naming the argument `name`.
     """
@@ -51,9 +51,9 @@ def to_nanoseconds(seconds: float | timedelta, name: str) -> int:
 
 
 def as_float(seconds: Any, name: str) -> float:
-    """Return a time (any number but bool, or a timedelta) in seconds as float; infinity where it is too large.
+    """Return a time (any number but bool, or a timedelta) in seconds as float; infinity if it is too large.
 
-    Raises TypeError, naming the argument `name`, for an object that is not a time; NumPy's times, of any unit, are not.
+    Raises TypeError, naming the argument `name`, for any other object, NumPy's times included.
     """
     try:
         if isinstance(seconds, timedelta):
@@ -68,21 +68,21 @@ def as_float(seconds: Any, name: str) -> float:
 
 
 def _kind(value: Any) -> str:
-    """Return the kind letter of a NumPy value; empty for others."""
+    """Return the kind letter of a NumPy value's type; "" for other values."""
     return str(getattr(getattr(value, "dtype", None), "kind", ""))
 
 
 def _exact(seconds: timedelta) -> int:
-    """Return a timedelta in nanoseconds, exactly, with the nanoseconds of subclasses such as pandas'."""
+    """Convert a timedelta to nanoseconds, exactly, with the nanoseconds of subclasses such as pandas' Timedelta."""
     rest: int = getattr(seconds, "nanoseconds", 0)
     return seconds // timedelta(microseconds=1) * 1000 + rest
 
 
 def to_seconds(nanoseconds: int) -> float:
-    """Return seconds as float; infinity for NEVER."""
+    """Convert nanoseconds to seconds, as float; infinity for NEVER."""
     return math.inf if nanoseconds >= _NEVER else nanoseconds / _NANOSECONDS
 
 
 def machine_time() -> float:
-    """Return the machine's monotonic clock in seconds, ignoring patches of `time.monotonic`."""
+    """Return the time on the machine's monotonic clock, in seconds. Ignore patches of `time.monotonic`."""
     return monotonic_ns() / _NANOSECONDS

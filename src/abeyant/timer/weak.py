@@ -10,5 +10,5 @@ if TYPE_CHECKING:
 
 
 def owner_of(reference: weakref.ref[TaskOwner]) -> TaskOwner | None:
-    """Return the timer that a reference refers to; None when it is gone."""
+    """Return the timer that a weak reference refers to; None if the timer is gone."""
     return reference()
