@@ -4,9 +4,9 @@ A marked test runs in virtual time (see `abeyant.aio.virtual`), and so does a te
 clock. If pytest-asyncio, anyio's plugin or `unittest` runs the test, its body is in virtual time on their loop;
 otherwise it gets a new loop in virtual time.
 
-Every pytest run in an environment with abeyant loads this plugin, whether it is used or not. So it is outside of the
-package, and imports abeyant and asyncio only for the first marked test; thus coverage of abeyant starts before its
-import.
+Every pytest run in an environment with abeyant loads this plugin, whether it is used or not. So the plugin is
+outside of the package, and imports abeyant and asyncio only for the first marked test. Thus coverage measures the
+import of abeyant, too.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ def _is_async(item: pytest.Function) -> bool:
 
 
 def _test_function(item: pytest.Function) -> Callable[..., Any]:
-    """Return the user's function. Hypothesis wraps it in one that is not async and calls it many times."""
+    """Return the user's test function; under Hypothesis the inner one, which a synchronous wrapper calls often."""
     test: Callable[..., Any] = getattr(getattr(item.obj, "hypothesis", None), "inner_test", item.obj)
     return test
 
 
 def _function_attribute(item: pytest.Function) -> tuple[Any, str]:
-    """Return the object and attribute name from which the function will be called."""
+    """Return the object and the attribute name through which the test function will be called."""
     if hasattr(item.obj, "hypothesis"):
         return item.obj.hypothesis, "inner_test"
     if _host(item) == "unittest":
@@ -90,7 +90,7 @@ def _function_attribute(item: pytest.Function) -> tuple[Any, str]:
 
 
 def _host(item: pytest.Function) -> str | None:
-    """Return the name of what else makes this test's loop; None if nothing does."""
+    """Return the name of the other plugin or framework that makes this test's loop; None if there is none."""
     if item.get_closest_marker("asyncio") is not None and item.config.pluginmanager.has_plugin("asyncio"):
         return "pytest-asyncio"
     if "anyio_backend" in item.funcargs:
@@ -131,7 +131,7 @@ def _in_virtual_time(item: pytest.Function, test: Callable[..., Any], clock: Vir
 
 
 def _fixture_clock(item: pytest.Function) -> VirtualClock | None:
-    """Return the clock of the fixture, ours or the user's; None if the fixture has another type or is not used."""
+    """Return the clock from the fixture `virtual_time`; None if it is unused, or overridden by one of another type."""
     clock: Any = item.funcargs.get("virtual_time")
     return clock if type(clock).__module__.startswith("abeyant.") else None
 

@@ -10,8 +10,8 @@ The fixture `kafka` is a new `abeyant.broker.Cluster` for each test; `simulation
 `--kafka=genuine` runs the same tests against three brokers of Apache Kafka, and skips tests that need what only our
 cluster can do, with the reason. If a `conftest.py` has its own option `--kafka`, ours is only `--abeyant-kafka`.
 
-Like `pytest_abeyant`, every pytest run in an environment with abeyant loads this. So it imports abeyant only when a
-test uses the fixture.
+Every pytest run in an environment with abeyant loads this plugin, like `pytest_abeyant`. So it imports abeyant only
+when a test uses the fixture.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def simulation(request: pytest.FixtureRequest) -> Any:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Part a simulated test's seeds among the workers of xdist."""
+    """Divide a simulated test's seeds among the workers of xdist."""
     workers = getattr(metafunc.config, "workerinput", {}).get("workercount", 1)
     if "simulation" not in metafunc.fixturenames or workers == 1 or metafunc.config.getoption("kafka_repeat"):
         return
@@ -144,7 +144,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
-    """Run a test with the fixture `simulation` by each of its seeds."""
+    """Run a test that uses the fixture `simulation` with each of its seeds."""
     if "simulation" not in pyfuncitem.fixturenames or "simulation" not in pyfuncitem.funcargs:
         return None
     __tracebackhide__ = True
@@ -196,7 +196,7 @@ async def _call(test: Any, fixtures: dict[str, Any], skipped: list[str], xfailed
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say how many seeds were run, and what they have reached; add to the corpus."""
+    """Print how many seeds were run and what they reached; add seeds that reached something new to the corpus."""
     seeds, seen, first = 0, set[str](), dict[str, list[tuple[int, list[str]]]]()
     for reports in terminalreporter.stats.values():
         for report in reports:
@@ -229,7 +229,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def _seeds(config: pytest.Config, item: Any) -> list[int]:
-    """Return a test's seeds: those of the corpus first."""
+    """Return a test's seeds: first the seeds of the corpus, then those that the option or the marker requests."""
     from abeyant.broker.simulation.corpus import read_corpus
     from abeyant.broker.simulation.pytest_runner import parse_seeds
 
@@ -241,12 +241,12 @@ def _seeds(config: pytest.Config, item: Any) -> list[int]:
 
 
 def _test_of(item: Any) -> str:
-    """Return a test's name without its part of the seeds."""
+    """Return a test's id without its parameters, and so without its share of the seeds."""
     return str(item.nodeid).partition("[")[0]
 
 
 def _without_part(item: pytest.Function) -> str:
-    """Return a test's id as it is without xdist, whose workers have a part of its seeds each."""
+    """Return a test's id without the parameter that names the seeds of this worker of xdist."""
     part = item.funcargs["simulation"]
     file, colons, rest = item.nodeid.partition("::")
     name, bracket, ids = rest.partition("[")
@@ -280,7 +280,7 @@ def _order(item: pytest.Function) -> Order:
 
 
 def _arguments(config: pytest.Config) -> list[str]:
-    """Return what a child's pytest needs of this one's command line."""
+    """Return the arguments for a child's pytest: plugins, root and ini file as in this process, no workers."""
     arguments = [str(argument) for argument in config.invocation_params.args]
     plugins = [part for at, argument in enumerate(arguments) if argument == "-p" for part in arguments[at : at + 2]]
     plugins += [argument for argument in arguments if argument.startswith("-p") and argument != "-p"]

@@ -43,7 +43,7 @@ def test_a_former_keyword_is_the_present_one() -> None:
     former: Any = repeat
     assert [repeat("a", times=2), former("a", count=3), repeat("a")] == ["aa", "aaa", "a"]
     assert str(inspect.signature(repeat)) == "(text: 'str', *, times: 'int' = 1) -> 'str'"
-    with pytest.raises(TypeError, match=r"repeat\(\) got times= and count=, which is its former spelling"):
+    with pytest.raises(TypeError, match=r"repeat\(\) got both times= and its former name count=: pass only one"):
         former("a", count=3, times=2)
     with pytest.raises(TypeError, match="number"):
         former("a", number=3)

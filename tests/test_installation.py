@@ -145,5 +145,5 @@ def test_info_names_each_extra_that_is_not_here_and_one_command(
     assert {extra for extra, names in lacking_by_extra().items() if names} == {"completion", "window"}
     assert cli.main(["info"]) == 0
     said = capsys.readouterr().out
-    assert "not here: completion (argcomplete), window (h11); to have them: pip install" in said
+    assert "missing: completion (argcomplete), window (h11); to install: pip install" in said
     assert "[completion,window]" in said

@@ -121,9 +121,9 @@ def test_what_a_docstring_names_is_there() -> None:
 
 
 def test_names_for_annotations_refuse_to_be_made() -> None:
-    with pytest.raises(TypeError, match=r"abeyant\.Timer is the base of timers: make a SystemTimer, a ManualTimer"):
+    with pytest.raises(TypeError, match=r"abeyant\.Timer is a base class: create a SystemTimer, a ManualTimer"):
         abeyant.Timer()
-    with pytest.raises(TypeError, match=r"abeyant\.Timer is the base of timers"):
+    with pytest.raises(TypeError, match=r"abeyant\.Timer is a base class"):
         abeyant.Timer(0.001, 64, 0.0, None)  # type: ignore[arg-type]
 
 

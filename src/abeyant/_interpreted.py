@@ -1,8 +1,9 @@
-"""Import compiled modules from their `.py` sources if ABEYANT_PURE=1 was set, or in a subinterpreter; explain why.
+"""Import modules from their `.py` sources, not compiled, if ABEYANT_PURE=1 is set or in a subinterpreter.
 
-Set the variable before the first import. It is for the tests, which pass both ways, and for stepping through the engine
-with a debugger. Subinterpreters need it because Cython keeps the types of memoryviews, which most of our modules use,
-once per process: a compiled module works only in the interpreter that loaded it first.
+Set the variable before the first import of abeyant. It is for the tests, which pass compiled and interpreted, and for
+stepping through the engine with a debugger. Subinterpreters need the sources because Cython keeps the types of
+memoryviews, which most of our modules use, once per process: a compiled module works only in the interpreter that
+loaded it first.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _in_subinterpreter = False
 
 
 class _SourceFinder:
-    """Finds the modules of some packages in their source files only, never in an extension beside them."""
+    """An import finder for modules whose names begin with a prefix: it finds only `.py` files, never extensions."""
 
     prefixes: tuple[str, ...] = ()
 
@@ -39,14 +40,14 @@ class _SourceFinder:
 
 
 def install(prefix: str = "abeyant.") -> None:
-    """Import modules whose names begin with `prefix` from their sources. Does not change modules already imported."""
+    """From now on, import modules whose names begin with `prefix` from `.py` files. Loaded modules stay as they are."""
     _SourceFinder.prefixes += (prefix,)
     if _SourceFinder not in sys.meta_path:
         sys.meta_path.insert(0, _SourceFinder)
 
 
 def install_in_subinterpreter(refusal: ImportError) -> None:
-    """Install if a compiled module refused its import because of a subinterpreter; else raise `refusal`."""
+    """Call `install` if a compiled module raised `refusal` because this is a subinterpreter; else raise `refusal`."""
     global _in_subinterpreter
     if "interpreter" not in str(refusal):  # in the messages of both CPython and Cython
         raise refusal
@@ -59,11 +60,11 @@ def _is_requested() -> bool:
 
 
 def why() -> str:
-    """Return one line: why the engine runs interpreted, and the fix. Only for `engine.is_compiled()` being False."""
+    """Return one line: why the engine runs interpreted, and the fix. Valid only if `engine.is_compiled()` is False."""
     if _is_requested():
         return "ABEYANT_PURE is set; unset it"
     if _in_subinterpreter:
-        return "compiled, the engine serves one interpreter of a process, and this is another; use threads or processes"
+        return "the compiled engine works only in the interpreter that loaded it first; use threads or processes here"
     if sys.implementation.name != "cpython" or sys.platform == "emscripten":
         here = f"{sys.implementation.name} on {sys.platform}"
         return f"it is compiled for CPython on Linux, macOS and Windows only, and this is {here}"
@@ -77,7 +78,7 @@ def why() -> str:
 def warn_once(what: str, stacklevel: int) -> None:
     """Warn that `what`, which exists for speed, runs interpreted: once per process, and not if ABEYANT_PURE is set.
 
-    Call it only if `engine.is_compiled()` is False. `stacklevel` is that of `warnings.warn`, counted from the caller.
+    Call it only if `engine.is_compiled()` is False. `stacklevel` is as in `warnings.warn`, counted from the caller.
     """
     global _warned
     if not _warned and not _is_requested():

@@ -11,7 +11,7 @@ __all__ = ["cache_folder"]
 
 
 def cache_folder() -> Path:
-    """Return the user's cache folder, which may not exist yet. Raises AbeyantError without a home directory."""
+    """Return $XDG_CACHE_HOME or ~/.cache, which may not exist yet. Raise AbeyantError if there is no home directory."""
     base = os.environ.get("XDG_CACHE_HOME")
     if base:
         return Path(base)

@@ -25,10 +25,10 @@ from abeyant.errors import AbeyantError
 from abeyant.installation import install_command, lacking_by_extra
 
 _READER_GONE: Final = 141
-"""The exit status if the reader of our output is gone: a shell's for a command that SIGPIPE ended (128 + 13)."""
+"""The exit status if the reader of our output is gone, as in shells for a command killed by SIGPIPE (128 + 13)."""
 
 _OUTPUT_LOST: Final = 1
-"""The exit status if the standard output cannot be written; a result, where there is one, is complete."""
+"""The exit status if the standard output cannot be written; the result, if the command writes one, is complete."""
 
 _DESCRIPTION = """\
 Delayed operations: what waited, for what, how long, and what expired.
@@ -55,7 +55,7 @@ Delayed operations: what waited, for what, how long, and what expired.
 
 
 def _commands(words: Sequence[str]) -> Iterator[Callable[[Any], object]]:
-    """Yield functions that add the commands' arguments. For `abeyant broker` only its own: it starts sooner."""
+    """Yield functions that each add a command to the parser; for `abeyant broker` only its own, to start sooner."""
     broker_only = next((word for word in words if not word.startswith("-")), "") == "broker"
     if not broker_only:
         from abeyant.pipeline.commands import analyze
@@ -120,13 +120,13 @@ def _version(distribution: str) -> str:
 
 
 def _extras() -> str:
-    """Return a line with the installed extras, the missing ones, and the one command that installs those."""
+    """Return one line: the installed extras, the missing extras, and one command that installs the missing extras."""
     extras = lacking_by_extra()
     absent = {extra: names for extra, names in extras.items() if names}
     parts = [", ".join(extra for extra in extras if extra not in absent) or "none"]
     if absent:
         listed = ", ".join(f"{extra} ({', '.join(names)})" for extra, names in absent.items())
-        parts += [f"not here: {listed}", f"to have them: {install_command(*absent)}"]
+        parts += [f"missing: {listed}", f"to install: {install_command(*absent)}"]
     return "; ".join(parts)
 
 
@@ -140,13 +140,13 @@ def _java() -> str:
 
 
 def _of_system(error: OSError) -> str:
-    """Return a system error's message, with its file name if it has one."""
+    """Return the message of an OSError, after its file name if it has one."""
     message = error.strerror or str(error) or type(error).__name__
     return message if error.filename is None else f"{error.filename}: {message}"
 
 
 def _open_closed_streams() -> None:
-    """Open the null device for a standard stream that was closed before the start: Python sets it to None."""
+    """Open the null device as stdout or stderr if that is None, because it was closed before Python started."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  for as long as we run

@@ -12,7 +12,7 @@ __all__ = ["CommandParser"]
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Parses a command or one of its sub-commands: argparse makes those of their parent's class."""
+    """A parser of a command or a sub-command: argparse creates parsers of sub-commands with the class of the parent."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
@@ -22,7 +22,7 @@ class CommandParser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        """End the program with status 2 and one line, without the usage: `--help` has it."""
+        """End the program with status 2 and a one-line error, without the usage, which `--help` prints."""
         text = " ".join(message.split())
         self.exit(2, f"{self.prog}: error: {text} (see {self.prog} --help)\n")
 

@@ -1,4 +1,4 @@
-"""Print a command's result and where it is: for a person, as JSON for a program, or in the browser."""
+"""Print a command's result and its path, as text or as JSON; open its report in the browser."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 def add_output_options(parser: argparse.ArgumentParser, *, report: bool = True) -> None:
-    """Add --quiet and --json, which go together; and --open and --title for a command that writes a report."""
+    """Add --quiet and --json, which may be combined; for a command that writes a report also --open and --title."""
     noun = "report" if report else "result"
     parser.add_argument("--quiet", action="store_true", help=f"no progress, no summary: only the {noun}'s path")
     add_json(parser)
@@ -63,10 +63,10 @@ def end(
     report: Path | str | None = None,
     found: Mapping[str, Any],
 ) -> None:
-    """Print a command's result and its path: by `summary`, as JSON, or the path alone. With --open, open the report.
+    """Print a command's result and path as text, as JSON (--json), or only the path (--quiet). --open opens the report.
 
-    `summary` prints the result for a person. The JSON object has the absolute paths `out` and `report` (null without a
-    report), and `found` as `result`. URIs are printed unchanged.
+    `summary` prints the result as text. The JSON object has the absolute paths `out` and `report` (null without a
+    report), and in `result` the mapping `found`. URIs are printed unchanged.
     """
     with standard_output(out):
         if args.json:
@@ -90,12 +90,12 @@ def end(
 
 
 class OutputError(AbeyantError):
-    """The work is done and its result, where there is one, is complete, but the standard output cannot be written."""
+    """Standard output cannot be written. The command's work is done: its result, if it writes one, is complete."""
 
 
 @contextmanager
 def standard_output(out: Path | str | None = None) -> Iterator[None]:
-    """Raise `OutputError` if the block, which only prints, cannot write; the error says that `out` is complete."""
+    """Raise OutputError if printing in the `with` block fails. Its message says that `out` is complete."""
     try:
         yield
         sys.stdout.flush()
@@ -117,7 +117,7 @@ def discard_output() -> None:
 
 @contextmanager
 def _output_to_errors() -> Iterator[None]:
-    """Redirect the output of processes started in the block to the error stream."""
+    """Redirect standard output to standard error in the `with` block, also of processes that it starts."""
     sys.stdout.flush()
     output = os.dup(1)
     try:
@@ -143,7 +143,7 @@ def _json(document: Mapping[str, Any]) -> str:
 
 
 def print_json_text(text: str) -> None:
-    """Print JSON text as a line; with escapes if standard output cannot encode its characters."""
+    """Print JSON text as a line. Escape its characters if standard output cannot encode them."""
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:

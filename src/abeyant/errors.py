@@ -1,4 +1,4 @@
-"""The base of this package's errors, and parts of messages. The command line shows only an error's message."""
+"""Base classes of this package's errors, and parts of messages. The command line prints only an error's message."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["AbeyantError", "RejectedRowsWarning", "SchemaError", "did_you_mean",
 
 
 class AbeyantError(Exception):
-    """The base of this package's errors. Most have one line about what to fix: a wrong path, no Java, a full disk.
+    """The base class of this package's errors. Most messages are one line that says what to fix, such as a wrong path.
 
-    Wrong types and values of arguments are Python's own TypeError and ValueError.
+    Wrong types and values of arguments raise Python's own TypeError and ValueError.
     """
 
 
 class SchemaError(AbeyantError):
-    """A table lacks a column, or has one of another type; the message names it, its type and the expected one."""
+    """A table lacks a column, or a column has a wrong type. The message names the column and both types."""
 
 
 class RejectedRowsWarning(UserWarning):
@@ -35,5 +35,5 @@ def did_you_mean(word: str, known: Iterable[str], alike: float = 0.6) -> str:
 
 
 def listed(columns: Iterable[str]) -> str:
-    """Return column names for a message: names with spaces around them in backticks, as in SQL; "none" if empty."""
+    """Return column names joined by commas, or "none" if empty. Names with spaces around them stand in backticks."""
     return ", ".join(f"`{column}`" if column != column.strip() else column for column in columns) or "none"

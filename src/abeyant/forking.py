@@ -1,7 +1,7 @@
-"""Reset timers, detectors and purgatories in a forked child; pending tasks stay with the parent: docs/fork.md.
+"""Reset timers, detectors and purgatories in a forked child. Pending tasks stay in the parent only: docs/fork.md.
 
-At the fork, another of the parent's threads may have been in the middle of a change. So the child makes new locks, and
-replaces the inherited objects whatever their state. It drops these at the very end, as that may run finalisers.
+At the fork, another thread of the parent may have been in the middle of a change. So the child makes new locks, and
+replaces the inherited objects whatever their state. It drops the inherited objects last, as this may run finalisers.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ class ForkAware(Protocol):
     """An object that is reset after a fork: a timer, a detector or a purgatory."""
 
     def _reset_in_child(self) -> object:
-        """Reset this in a forked child, open or closed as before; return inherited objects for the caller to drop."""
+        """Reset this object in a forked child, but leave it open or closed. Return inherited objects, to be dropped."""
 
 
 _all: weakref.WeakSet[ForkAware] = weakref.WeakSet()
 
 
 def reset_in_child(thing: ForkAware) -> None:
-    """Reset `thing` in the child process after every fork, as long as it lives."""
+    """Register `thing`: after every fork it is reset in the child process, as long as it lives."""
     _all.add(thing)
 
 

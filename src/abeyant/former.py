@@ -1,6 +1,6 @@
 """Refuse files that the project wrote under its former name, with a one-line error.
 
-The package was not published under that name, so nothing of it is carried over.
+The package was never published under that name, so no code reads its old files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FORMER: Final = "".join(("abey", "ance"))  # in two parts, so that a search for
 
 
 def former(name: str) -> str:
-    """Return a file's name under the project's former name."""
+    """Return the name of a file with the project's former name in place of the present one."""
     return name.replace("abeyant", _FORMER)
 
 
@@ -26,11 +26,11 @@ def is_former(program: object) -> bool:
 
 
 def check_former(place: object, names: Iterable[str], mark: str, mend: str) -> None:
-    """Raise AbeyantError if `names`, the files in `place`, include the file `mark` by its former name."""
+    """Raise AbeyantError if `names`, the files in `place`, contain the former name of `mark`; `mend` says the fix."""
     if former(mark) in names:
         raise written_before(place, mend)
 
 
 def written_before(place: object, mend: str) -> AbeyantError:
-    """Return the error for a file or folder of the former program; `mend` says what to do."""
+    """Return the error for a file or folder that was written under the former name; `mend` says the fix."""
     return AbeyantError(f"{place} was written under the project's former name, {_FORMER}, and is not read: {mend}")

@@ -1,8 +1,8 @@
 """Find where this installation came from, for messages that say how to install an extra.
 
-Installers note it in the distribution's `direct_url.json` (PEP 610): a checkout, a file, an archive's address or a
-repository. They note nothing for what came from an index. Until there is a release no index has the package, so its
-name alone is never enough; a release is recognised by the home page in its metadata.
+Installers note the origin in the distribution's `direct_url.json` (PEP 610): a checkout, a file, the URL of an archive
+or a repository. They note nothing for a package from an index. Until the first release no index has the package, so
+`pip install` needs a path or URL; a release is recognised by the home page in its metadata.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def install_command(*extras: str) -> str:
 
 
 def lacking_by_extra() -> dict[str, list[str]]:
-    """Return, by extra, its distributions that are not installed; {} if this package itself is not installed."""
+    """Return, for each extra, its distributions that are not installed; {} if this package itself is not installed."""
     from importlib.metadata import PackageNotFoundError, distribution, requires
 
     try:
@@ -90,7 +90,7 @@ def _unknown(suffix: str) -> str:
 
 
 def _file(parts: SplitResult) -> Path | None:
-    """Return the file or folder of this machine that a URL names."""
+    """Return the path of the file or folder that a file: URL names; None for other URLs."""
     from urllib.request import url2pathname  # here: it takes a tenth of a broker's start
 
     if parts.scheme != "file":

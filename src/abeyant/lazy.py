@@ -13,13 +13,13 @@ from abeyant.installation import install_command
 
 
 def missing(extras: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
-    """Return the missing packages of each extra that has any; `extras` has the packages of each. Imports none."""
+    """Return the missing packages in `extras`, by extra; leave out extras with all packages. Import no package."""
     absent = {extra: [name for name in brings if find_spec(name) is None] for extra, brings in extras.items()}
     return {extra: names for extra, names in absent.items() if names}
 
 
 def needs(what: str, lacking: Mapping[str, Collection[str]]) -> AbeyantError:
-    """Return the error that `what` needs the missing packages `lacking`, by extra, with the command to install them."""
+    """Return the error that `what` needs the packages in `lacking`, by extra, with the command that installs them."""
     names = [*dict.fromkeys(name for brings in lacking.values() for name in brings)]
     listed = " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
     return AbeyantError(f"{what} needs {listed}: {install_command(*lacking)}")
@@ -28,9 +28,9 @@ def needs(what: str, lacking: Mapping[str, Collection[str]]) -> AbeyantError:
 def lazy_names(
     package: str, homes: Mapping[str, str], extra: str = "", brings: Collection[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` for a package; `homes` has each name's module in the package.
+    """Return `__getattr__` and `__dir__` for `package`, to import names on first use; `homes` has each name's module.
 
-    `brings` are the packages of the extra `extra`: if one of them is missing, AbeyantError says what to install.
+    `brings` has the packages of the extra `extra`: if a package is missing, AbeyantError says what to install.
     """
 
     def find(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The lock for state that changes in several steps, and whether it is needed: see "Threads" in docs/design.md."""
+"""The lock for state that changes in several steps, and whether locks are needed: see "Threads" in docs/design.md."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from abeyant.engine.collector import pause_collection, resume_collection
 LOCKED = not is_compiled() or "t" in getattr(sys, "abiflags", "t")
 """Whether locks are necessary; False if the GIL is enough.
 
-A free-threaded interpreter (ABI flag t) needs them even if it has the GIL now: that may be only while it loads some
-module.
+A free-threaded interpreter (ABI flag t) needs locks even if its GIL is enabled now: the GIL may be enabled only while a
+module is loaded.
 """
 
 
 class Mutex:
     """A mutex that raises if its holder acquires it again (POSIX: an error-checking mutex). For interpreted code.
 
-    No user code is called while it is held. But between any two bytecodes the interpreter may run a signal handler, or
-    collect garbage and run a finaliser, and these may call the object in the middle of a change. A plain lock would
-    deadlock there; a reentrant one would let the call work on half-changed state. So the garbage collector is paused
-    while the mutex is held. A signal handler cannot be held off: it gets the error. If it does not catch it, that is an
-    asynchronous exception like any other, which is not defended against. (One thread at a time can pause the collector:
-    where two overlap, a finaliser may still run, and gets the error.)
+    No user code is called while the mutex is held. But between any two bytecodes the interpreter may run a signal
+    handler, or collect garbage and run a finaliser, and this code may call the guarded object amid a change. A plain
+    lock would deadlock there; a reentrant lock would let the call work on half-changed state. So the garbage
+    collector is paused while the mutex is held. A signal handler cannot be delayed: its call raises the error, which
+    interrupts the program like any asynchronous exception unless the handler catches it. (Only one thread at a time
+    can pause the collector: while two threads hold mutexes, a finaliser may still run, and its call raises the error.)
     """
 
     __slots__ = ("_busy", "_error", "_mutex", "_paused", "_what")
 
     def __init__(self, what: str, error: type[Exception] = RuntimeError) -> None:
-        """Guard `what`, a name for the message of `error`."""
+        """Create a mutex that is free. `what` names the guarded object in the message of `error`."""
         self._what = what
         self._error = error
         self._mutex: Any = threading.RLock()
@@ -46,7 +46,7 @@ class Mutex:
             self._mutex.release()
             raise self._error(
                 f"a finaliser or a signal handler called {self._what} in the middle of a change to it; "
-                "let it set a flag, or hand the call to a thread"
+                "set a flag there instead, or call it in another thread"
             )
         paused = pause_collection()
         self._busy = True
@@ -60,7 +60,7 @@ class Mutex:
         resume_collection(paused)  # with the lock free, for finalisers run here
 
     def abandon(self) -> None:
-        """Release the lock, however often this thread holds it, after an exception between two bytecodes."""
+        """Release the lock, however often this thread has acquired it, after an exception between two bytecodes."""
         if self._mutex._is_owned():
             self._busy = False
             resume_collection(self._paused)
@@ -78,5 +78,5 @@ class Mutex:
 
 
 def mutex(what: str, error: type[Exception] = RuntimeError) -> Any:
-    """Return a lock: a `Mutex`, or in compiled code, which no handler or finaliser interrupts, a plain RLock."""
+    """Return a `Mutex`; if compiled a plain RLock, as no signal handler or finaliser interrupts compiled code."""
     return threading.RLock() if is_compiled() else Mutex(what, error)

@@ -1,4 +1,4 @@
-"""Accept former spellings of keywords in calls; signatures show only the present ones."""
+"""Accept the former names of renamed keywords in calls; signatures show only the new names."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 
 def former_keywords(**present: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Return a decorator for a function whose keywords were renamed: `former_keywords(old="new")`.
+    """Return a decorator that accepts the former names of renamed keywords too: `former_keywords(old="new")`.
 
-    A call with both spellings raises TypeError.
+    A call with both names raises TypeError.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -24,7 +24,7 @@ def former_keywords(**present: str) -> Callable[[Callable[P, T]], Callable[P, T]
             for old in present.keys() & keywords.keys():
                 new = present[old]
                 if new in keywords:
-                    raise TypeError(f"{function.__name__}() got {new}= and {old}=, which is its former spelling")
+                    raise TypeError(f"{function.__name__}() got both {new}= and its former name {old}=: pass only one")
                 keywords[new] = keywords.pop(old)
             return function(*args, **keywords)
 

@@ -1,8 +1,8 @@
-"""Report an error that no caller can catch, for instance one in a timer's thread. Reporting itself cannot fail.
+"""Report an error that no caller can catch, for instance an error in a timer's thread. Reporting itself never fails.
 
 Reporting runs users' code: `on_error`, a handler or a filter of the log, the `repr` of a callback, a loop's exception
-handler. If that raises, both errors go to `sys.unraisablehook`, as an error in a finaliser does, and the code that
-reported goes on.
+handler. If that code raises, both errors go to `sys.unraisablehook`, as errors in finalisers do, and the reporting code
+continues.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def logger(room: str) -> logging.Logger:
-    """Return the logger of a part of this package: `abeyant.<room>`."""
+    """Return the logger `abeyant.<room>`; a room is a subpackage, such as `timer`."""
     from logging import getLogger  # here: its import takes longer than all the rest
 
     return getLogger(f"abeyant.{room}")
@@ -30,9 +30,9 @@ def report(
     on_error: Callable[[Any, Any], object] | None = None,
     caught: type[BaseException] = Exception,
 ) -> None:
-    """Call `on_error(error, culprit)` with what `culprit` raised. Without `on_error`, or if it raises, log the error.
+    """Report `error`, which `culprit` raised, to `on_error(error, culprit)`. If that raises or is None, log the error.
 
-    The logger is that of `room`. Raises no error of the class `caught`.
+    `reporter` is the object that called `culprit`. `room` is as in `logger`. Never raises an error of class `caught`.
     """
     if on_error is not None:
         try:
@@ -52,7 +52,7 @@ def log(
     about: BaseException | None = None,
     caught: type[BaseException] = Exception,
 ) -> None:
-    """Log `message`, formatted with `things`, and the traceback of `error`. Raises no error of the class `caught`.
+    """Log `message`, formatted with `things`, and the traceback of `error`. Never raises an error of class `caught`.
 
     `about` is the error that was being reported when `error` was raised.
     """
@@ -84,7 +84,7 @@ def shown(thing: object, caught: type[BaseException] = Exception) -> str:
 
 
 class _Unraisable:
-    """Hands an error to `sys.unraisablehook`, by raising it in a finaliser."""
+    """An object whose finaliser raises an error, which sends the error to `sys.unraisablehook`."""
 
     __slots__ = ("error",)
 

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 class ClassSignature:
-    """A descriptor for `__signature__` of a compiled class: gives the parameters of its `__init__`.
+    """A descriptor for `__signature__` of a compiled class, which returns the parameters of the class's `__init__`.
 
-    Python looks for those of a C class in its docstring, where Cython does not put them. For a class that is not
-    compiled, and a subclass with an `__init__` or `__new__` in Python, Python finds them without this.
+    Python looks for the parameters of a C class in its docstring, where Cython does not put them. For an interpreted
+    class, and a subclass with an `__init__` or `__new__` in Python, Python finds the parameters without this.
     """
 
     def __get__(self, instance: object, owner: type[Any]) -> Signature:
@@ -35,6 +35,6 @@ CLASS_SIGNATURE = ClassSignature()
 
 
 def trim_getters(*properties: object) -> None:
-    """Remove the signature with which the docstring of a compiled getter begins."""
+    """Remove the line that Cython puts before the docstring of each compiled getter in `properties`: its signature."""
     for one in properties:
         one.__doc__ = (one.__doc__ or "").rpartition("\n")[2]

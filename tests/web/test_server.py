@@ -70,7 +70,7 @@ def test_routes_and_results(server: Server) -> None:
 def test_errors_are_one_line_of_json(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     assert call(server.port, "GET", "/no").error == "there is nothing at /no"
     wrong = call(server.port, "GET", "/echo")
-    assert (wrong.status, wrong.error, wrong.headers["allow"]) == (405, "GET is not possible here: POST", "POST")
+    assert (wrong.status, wrong.error, wrong.headers["allow"]) == (405, "GET is not possible here: use POST", "POST")
     assert call(server.port, "DELETE", "/text").headers["allow"] == "GET, HEAD"
     assert call(server.port, "GET", "/fail?kind=%3C").error == "no such kind: <"
     assert not caplog.records

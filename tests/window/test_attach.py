@@ -38,7 +38,7 @@ def test_a_python_that_cannot_attach_says_so_in_one_line(capsys: pytest.CaptureF
     assert main(["1"]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert "cannot attach to a process, 3.14 can: call abeyant.window.serve" in said.err
+    assert "cannot attach to a process: use 3.14 or call abeyant.window.serve" in said.err
     assert said.err.count("\n") == 1
 
 

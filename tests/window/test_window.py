@@ -199,7 +199,7 @@ def test_a_cluster_is_shown_and_steered_by_the_operations_of_control(kafka: brok
         assert producer.flush(30) == 0
         [shown] = state(view)["cluster"]["faults"]
         assert (shown["id"], shown["hits"]) == (fault["id"], 0)
-        assert shown["what"] == "2 s more for Produce topic='orders' client_id='till-1', 0 of 3 times"
+        assert shown["what"] == "delayed by 2 s: Produce topic='orders' client_id='till-1', 0 of 3 times"
         assert shown["misses"] == ["1 Produce had client_id 'till-2' instead of 'till-1'"]
         assert call(view.port, "DELETE", f"/faults/{fault['id']}").json["active"] is False
         assert state(view)["cluster"]["faults"] == []

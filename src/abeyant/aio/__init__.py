@@ -1,6 +1,6 @@
 """asyncio on the timing wheel: a drop-in event loop, a timer and a purgatory for any loop, and virtual time.
 
-`UvloopEventLoop` needs uvloop. It, the purgatory and virtual time are imported on first use.
+`UvloopEventLoop` needs uvloop. This loop, the purgatory and virtual time are imported on first use.
 """
 
 from typing import TYPE_CHECKING

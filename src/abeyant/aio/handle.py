@@ -1,5 +1,5 @@
 # cython: nonecheck=True
-"""The handle of `loop.call_later` and `loop.call_at`: asyncio's TimerHandle, on the wheel."""
+"""The handle that `loop.call_later` and `loop.call_at` return: like asyncio's TimerHandle, but on the wheel."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _PACKAGE = __name__.rpartition(".")[0]
 @cython.freelist(1024)
 @cython.cclass
 class TimerHandle:
-    """A callback in a loop's wheel. To other code it is an `asyncio.TimerHandle`, also for `isinstance`.
+    """A scheduled callback in a loop's wheel. To other code it is an `asyncio.TimerHandle`, also for `isinstance`.
 
-    `cancel` removes it from the wheel in O(1); then the loop refers neither to it nor to its callback. Not thread-safe,
-    like all of asyncio. It is not a subclass, because a compiled class is five times as fast; off the hot path it calls
-    asyncio's own methods, so that it behaves the same.
+    `cancel` removes the handle from the wheel in O(1); the loop then has no reference to the handle or its callback.
+    Not thread-safe, like asyncio's handles. The class is not a subclass of asyncio's, because a compiled class is five
+    times as fast; off the hot path it calls asyncio's own methods, so that it behaves the same.
     """
 
     __slots__ = (
@@ -65,10 +65,10 @@ class TimerHandle:
 
     def __init__(self) -> None:
         """Raise TypeError, as only a loop's `call_later` and `call_at` create handles."""
-        raise TypeError("only a loop's call_later and call_at create a TimerHandle")
+        raise TypeError("a TimerHandle cannot be created directly: use the loop's call_later or call_at")
 
     def cancel(self) -> None:
-        """Cancel the call, if it has not been made. Release the callback and its arguments."""
+        """Cancel the call, unless the callback has run. Release the callback and its arguments."""
         if self._cancelled:
             return
         self._cancelled = True
@@ -83,7 +83,7 @@ class TimerHandle:
         return self._cancelled
 
     def when(self) -> float:
-        """Return the deadline on the loop's clock (`loop.time()`), before which it is not called."""
+        """Return the deadline on the loop's clock (`loop.time()`). The callback never runs earlier."""
         return self._when
 
     @property
@@ -122,7 +122,7 @@ class TimerHandle:
         return _Stock._repr_info(self)
 
     def __copy__(self) -> TimerHandle:
-        """Return an equal handle, as asyncio's. No loop will call the copy, and its `cancel` has no effect."""
+        """Return an equal handle, as asyncio's method does. No loop calls the copy; cancelling it has no effect."""
         return _copy_of(self)
 
     def __repr__(self) -> str:
@@ -165,7 +165,7 @@ def _copy_of(handle: TimerHandle) -> TimerHandle:
 
 
 def creation_stack() -> traceback.StackSummary:
-    """Return the stack of the caller of this package, for debug mode."""
+    """Return the call stack up to the code that called this package, for debug mode."""
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         frame = frame.f_back

@@ -8,7 +8,7 @@ same steps in the same order, with the wheel in place of the heap.
     1. wait for sockets: not at all if there are ready callbacks, else until the wheel's next bucket expires
     2. append the callbacks of ready sockets to the ready queue, after those of `call_soon`
     3. append the timers that are due, up to the turn's budget (`Schedule.collect`)
-    4. run the callbacks that are ready now; those that they add run in the next turn
+    4. run the callbacks that are ready now; callbacks that they add run in the next turn
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ASYNCIOS_TIME = asyncio.BaseEventLoop.time
 
 
 class WheelTimers:
-    """Mix-in for an asyncio loop, as its first base: timers on a wheel, and the turn that runs them."""
+    """A mix-in, the first base of an asyncio loop: keeps timers on a wheel, and replaces the turn that runs them."""
 
     __slots__ = ("_call_at_overridden", "_own_time", "_schedule")
     __signature__ = CLASS_SIGNATURE
@@ -112,7 +112,7 @@ class WheelTimers:
     def time(self) -> Callable[[], float]:
         """Return the loop's clock, a function that returns seconds: `time.monotonic`, as in asyncio, unless replaced.
 
-        If it is replaced on the instance (`loop.time = clock`), as tests do, the timers follow it too.
+        If a test replaces it on the instance (`loop.time = clock`), the timers use the new clock too.
         """
         clock: Callable[[], float] | None = self._schedule.clock
         if clock is not None:
@@ -132,7 +132,7 @@ class WheelTimers:
         self._schedule.use_clock(None)
 
     def _class_time(self: Any) -> float:
-        """Return the time by the clock of the loop's class: an override of `time`, else asyncio's."""
+        """Return the time by the method `time` of the loop's class: a subclass's override, else asyncio's method."""
         cls = type(self)
         if cls.time is WheelTimers.time:
             mixed_in: Any = super()
@@ -143,7 +143,7 @@ class WheelTimers:
         return now
 
     def _use_clock(self, clock: Callable[[], float] | None) -> None:
-        """Use another clock from now on, which returns seconds; None for the loop's own. O(pending).
+        """Use `clock`, which returns seconds, from now on; None restores the loop's own clock. O(pending timers).
 
         For virtual time. The new clock may show any time, but must not go back while it is in use.
         """
@@ -152,7 +152,7 @@ class WheelTimers:
     def _earliest(self) -> Any:
         """Return the handle with the earliest deadline; None if no timer is pending.
 
-        For virtual time, which jumps there when nothing else can run.
+        For virtual time, whose clock jumps to this deadline when nothing else can run.
         """
         return self._schedule.earliest()
 
@@ -176,7 +176,7 @@ class WheelTimers:
         pass  # asyncio's constructor sets its heap, which is not used
 
     def _heap_for_turn(self: Any) -> list[asyncio.TimerHandle]:
-        """Return a heap with one timer for asyncio's own turn; that timer collects the due timers of the wheel."""
+        """Return a heap for nest_asyncio's turn: at most one timer, whose callback collects the wheel's due timers."""
         upcoming = self._schedule.upcoming()
         if upcoming is None:
             return []
@@ -229,7 +229,7 @@ class EventLoop(WheelTimers, asyncio.SelectorEventLoop):
     _closed = True  # for the finaliser, if the warning below is an error
 
     def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
-        """Run on `selector`, by default the system's best. Warn, once per process, if our modules are not compiled."""
+        """Create a loop on `selector`, by default the system's best. Warn, once per process, if not compiled."""
         if not is_compiled():
             _interpreted.warn_once("abeyant.aio.EventLoop", stacklevel=2)
         super().__init__(selector)

@@ -5,10 +5,10 @@ Each wait is an operation in an `abeyant.Purgatory` that resolves a future when 
 Ground rules
 ------------
 * Conditions run on the loop's thread only. A check from another thread puts its key into `_queued` and schedules
-  `_check_queued` in the loop, unless it is scheduled (`_scheduled`, cleared before `_queued` is emptied, so that a key
-  that arrives meanwhile schedules it again).
-* A wait may *end* on another thread: by time-out where the timer runs its callbacks, by `close` where it is called. Its
-  future is then resolved through the loop; if that is closed by then, no task waits there any more.
+  `_check_queued` in the loop, unless `_scheduled` is set. `_check_queued` clears `_scheduled` before it empties
+  `_queued`, so that a key that arrives meanwhile schedules it again.
+* A wait may *end* on another thread: a time-out on the thread of the timer's callbacks, `close` on its caller's thread.
+  The loop then resolves the wait's future; if the loop is closed by then, no task awaits the future any more.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Outcome = WaitOutcome  # its former name
 
 
 class _Wait(DelayedOperation):
-    """One `wait`: its condition and its future."""
+    """The operation of one call of `wait`: its condition, and the future that the call awaits."""
 
     def __init__(
         self, timeout: float | timedelta, until: Callable[[], object] | None, home: threads.Purgatory[_Wait]
@@ -63,7 +63,7 @@ class _Wait(DelayedOperation):
         self.context = copy_context()
 
     def try_complete(self) -> bool:
-        """Test the condition in the waiting task's context. If it raises, end the wait and raise that there (P6)."""
+        """Test the condition in the waiting task's context. If it raises, end the wait with its error (P6)."""
         try:
             result = self.submitted if self.until is None else self.context.run(self.until)
             if result is not True and iscoroutine(result):
@@ -77,7 +77,7 @@ class _Wait(DelayedOperation):
         return bool(result) and self.force_complete()
 
     def fail(self, error: BaseException) -> bool:
-        """End the wait with an error. Return False if it had already ended."""
+        """End the wait with an error, which its task raises. Return False if the wait had already ended."""
         if not self.home.cancel(self):
             return False
         if isinstance(error, StopIteration):  # futures and coroutines cannot raise it
@@ -104,13 +104,13 @@ class _Wait(DelayedOperation):
 
 
 class Purgatory:
-    """Lets coroutines of one event loop wait for conditions by key, each with a deadline.
+    """A set of waits of one event loop: coroutines wait for conditions by key, each with a deadline.
 
-    Code that changes what a coroutine waits for then calls `check` with the key. No change is missed in between
-    (P2), and each wait ends once (P1). Like asyncio's locks, the purgatory binds to the loop of the first wait, and may
-    be created anywhere. `check` is thread-safe.
+    Code that changes what a coroutine waits for calls `check` with the key afterwards. No change is missed, whenever
+    it happens (P2), and each wait ends once (P1). Like asyncio's locks, a purgatory binds to the loop of its first
+    wait, and may be created anywhere. `check` is thread-safe.
 
-    It works with every timer of this package, and by default creates an `aio.Timer`. It has no thread or task.
+    A purgatory works with every timer of this package, by default an `aio.Timer` of its own. It has no thread or task.
 
     Examples:
         >>> async def main():
@@ -146,11 +146,11 @@ class Purgatory:
 
         Returns WaitOutcome.COMPLETED, or WaitOutcome.EXPIRED after the time-out. If the condition holds already, it
         returns at once. Without `until`, the first check completes the wait. `until` runs on the loop's thread, in this
-        task's context, and should be quick; what it raises ends the wait and is raised here. When cancelled, the wait
-        leaves its keys and the timer before this returns.
+        task's context, and should be quick; an error that it raises ends the wait and is raised here. A cancelled wait
+        leaves its keys and the timer before CancelledError is raised here.
 
-        Raises PurgatoryClosedError after `close`, or when `close("cancel")` ends it; RuntimeError in another loop than
-        the first wait's; ValueError without keys, or for an infinite time-out; TypeError for a key in place of `keys`.
+        Raises PurgatoryClosedError after `close`, or when `close("cancel")` ends the wait; RuntimeError in a loop other
+        than the first wait's; ValueError without keys, or for an infinite time-out; TypeError if `keys` is one key.
         """
         if until is not None:
             check_callback(until, "until")
@@ -166,10 +166,10 @@ class Purgatory:
                 wait.future.exception()  # mark it as retrieved, in case the cancel came just after it
 
     def check(self, key: Hashable) -> int:
-        """Complete the waits on `key` whose condition holds now. Return how many. O(waits on the key).
+        """Complete the waits on `key` whose condition holds now. Return their number. O(waits on the key).
 
         Call it after each change. From another thread, or while the loop is not running, it returns 0 at once, and the
-        loop checks in its next turn, since conditions run on its thread. (Checks within one turn share a wake-up.)
+        loop checks in its next turn, as conditions run on the loop's thread. (Checks within one turn share a wake-up.)
         Returns 0 before the first wait, and when the loop is closed.
         """
         loop, waits = self._loop, self._waits
@@ -186,10 +186,10 @@ class Purgatory:
         return 0
 
     def close(self, how: Literal["expire", "cancel"] = "expire") -> int:
-        """Refuse new waits and end the pending ones. Return how many this ended. O(waits).
+        """Refuse new waits and end the pending waits. Return how many waits this call ended. O(waits).
 
-        "expire" ends each as its deadline would. "cancel" raises PurgatoryClosedError in each. A second call returns 0.
-        The timer stays open.
+        "expire" ends each wait as if its deadline had passed. "cancel" raises PurgatoryClosedError in each wait. The
+        timer stays open. A second call returns 0.
         """
         if how not in ("expire", "cancel"):
             raise ValueError(f'how must be "expire" or "cancel", not {how!r}')
@@ -253,15 +253,15 @@ class Purgatory:
         return inherited
 
     def _bind(self, loop: asyncio.AbstractEventLoop) -> threads.Purgatory[Any]:
-        """Return the inner purgatory, created by the first call in its loop. Raises RuntimeError in another loop."""
+        """Return the inner purgatory; the first call creates it in `loop`. Raises RuntimeError for another loop."""
         if self._closed:
-            raise PurgatoryClosedError(f"{self!r} accepts no waits")
+            raise PurgatoryClosedError(f"{self!r} accepts no waits: create a new Purgatory")
         if self._waits is None:
             timer = Timer(loop) if self._timer is None else self._timer
             self._waits = threads.Purgatory(self._name, timer)
             self._loop = loop  # last, since from here on checks use it
         elif self._loop is not loop:
-            raise RuntimeError(f"{self!r} is bound to a different event loop: create one for this")
+            raise RuntimeError(f"{self!r} is bound to a different event loop: create another Purgatory in this loop")
         return self._waits
 
     def _schedule_check(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -272,7 +272,7 @@ class Purgatory:
             self._scheduled = False
 
     def _check_queued(self) -> None:
-        """Check the keys that other threads have queued so far, each once. Runs on the loop's thread.
+        """Check each key that other threads have queued so far, once. Runs on the loop's thread.
 
         Keys that arrive meanwhile wait for the next turn, so that a busy thread cannot starve the loop.
         """

@@ -20,7 +20,7 @@ def call_every(
     *args: Unpack[Ts],
     context: Context | None = None,
 ) -> RepeatingTask:
-    """Run `callback(*args)` every `interval` seconds, starting one interval from now, until it is cancelled.
+    """Run `callback(*args)` every `interval` seconds, first one interval from now, until the result is cancelled.
 
     Run n is at `start + n * interval`, without drift; see `abeyant.Timer.call_every` for late runs. All runs share
     `context`.

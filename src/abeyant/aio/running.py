@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 
 def loop_factory() -> asyncio.AbstractEventLoop:
-    """Return a new `EventLoop`, as `EventLoop()` does, for `asyncio.Runner(loop_factory=...)` and the like."""
+    """Return a new `EventLoop`. Pass this function to `asyncio.Runner(loop_factory=...)` and the like."""
     return EventLoop()
 
 
 def uvloop_factory() -> asyncio.AbstractEventLoop:
-    """Return a new `UvloopEventLoop`, uvloop with timers on the wheel. Raises ImportError without uvloop."""
+    """Return a new `UvloopEventLoop`: uvloop with its timers on the wheel. Raises ImportError if uvloop is missing."""
     try:
         from abeyant.aio.uvloop_loop import UvloopEventLoop
     except ModuleNotFoundError as error:
@@ -36,9 +36,10 @@ def run(
     debug: bool | None = None,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = loop_factory,
 ) -> T:
-    """Run a coroutine on an `aio.EventLoop`, or the loop of `loop_factory`; return its result, like `asyncio.run`.
+    """Run a coroutine on a new `aio.EventLoop`, and return its result, like `asyncio.run`.
 
-    `loop_factory=aio.uvloop_factory` uses uvloop. Raises RuntimeError if a loop is already running in this thread.
+    `loop_factory` creates another kind of loop; `aio.uvloop_factory` uses uvloop. Raises RuntimeError if a loop is
+    already running in this thread.
     """
     try:
         if asyncio._get_running_loop() is not None:

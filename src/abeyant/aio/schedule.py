@@ -1,10 +1,10 @@
 # cython: nonecheck=True
 """The pending timers of one event loop: a wheel of handles, and the loop's clock.
 
-A tick is 2**-20 s, about a microsecond. A float times a power of two is exact, so whether a handle is due is decided by
-the last bit of `loop.time()`, whatever clock replaces it. A handle is filed under its deadline's tick, rounded *down*,
-and is due when the deadline itself is reached: between the two, for less than a microsecond, it waits in `_near`. So
-nothing is early (T1), nothing is rounded, and a timer for 0.1 on a virtual clock runs at 0.1 and not at the next tick.
+A tick is 2**-20 s, about a microsecond. To multiply a float by a power of two is exact, so a handle is due exactly when
+the loop's clock, whichever it is, reaches its deadline. The wheel holds a handle under its deadline's tick, rounded
+*down*. Between that tick and the deadline, for less than a microsecond, the handle waits in `_near`. So no handle is
+early (T1), no deadline is rounded, and a timer for 0.1 on a virtual clock runs at 0.1 and not at the next tick.
 
 Not thread-safe, like asyncio's loops: use it from the loop's thread only.
 """
@@ -49,20 +49,20 @@ _SLICE = 0.001  # seconds for moving other timers within the wheel
 
 
 def monotonic() -> float:
-    """Return `time.monotonic()`, looked up now, as freezegun and others may have replaced it."""
+    """Return `time.monotonic()`. Look the function up at each call, as freezegun and others may replace it."""
     return time.monotonic()
 
 
 class Schedule:
-    """Handles by deadline, in seconds on the loop's clock, or on `clock` if it is set."""
+    """The pending handles of a loop by deadline: in seconds on the loop's own clock, or on `clock` if that is set."""
 
     __slots__ = ("_loop", "_near", "_order", "_origin", "_reached", "_read_clock", "_version", "_wheel", "clock")
 
     def __init__(self, loop: object, read_clock: Callable[[], float] | None) -> None:
         """Create an empty schedule. `read_clock` returns the time of `loop` in seconds.
 
-        None is the machine's clock, even if Python's is patched. The constructor does not call `read_clock`, as the
-        loop may not be initialised yet.
+        None stands for the machine's clock, even if `time.monotonic` is patched. The constructor does not call
+        `read_clock`, as the loop may not be initialised yet.
         """
         self.clock: Callable[[], float] | None = None
         self._loop: object = loop
@@ -85,28 +85,28 @@ class Schedule:
     def own(self) -> float:
         """Return the time on the loop's own clock, in seconds: `time.monotonic`, looked up at each call.
 
-        Patches of it (freezegun, mock) affect our loop as they affect asyncio's. If it is not patched, C reads the
-        clock.
+        Patches of `time.monotonic` (freezegun, mock) affect our loop as they affect asyncio's. If the function is not
+        patched, C reads the clock.
         """
         if self._read_clock is None or (self.is_plain() and is_unpatched()):
             return monotonic_ns() / _NANOSECONDS
         return self._read_clock()
 
     def is_plain(self) -> bool:
-        """Return whether `trust(True)` is still valid. Always False in interpreted code."""
+        """Return whether `trust(True)` was called and is still valid. Always False in interpreted code."""
         return self._version != 0 and self._version == version_of(self._loop)
 
     def trust(self, plain: bool) -> None:
-        """Let C read the clock if the loop's class is `plain`: its `time` only calls `time.monotonic`.
+        """Let C read the clock if the loop's class is `plain`: its method `time` only calls `time.monotonic`.
 
-        Valid until an attribute of the class or of one of its bases is set.
+        The call is valid until an attribute of the class or of one of its bases is set.
         """
         self._version = version_of(self._loop) if plain else 0
 
     def use_clock(self, clock: Callable[[], float] | None) -> None:
-        """Use another clock from now on, None for the loop's own. Deadlines (`when()`) stay the same.
+        """Use `clock` from now on; None for the loop's own clock. Deadlines (`when()`) stay the same.
 
-        O(pending), as whenever the clock goes back, since a wheel's time cannot.
+        O(pending): a wheel's time cannot go back, so all handles move to a new wheel, as whenever the clock goes back.
         """
         self.clock = clock
         self._rebuild(self._tick_of(self.now()))
@@ -129,7 +129,7 @@ class Schedule:
         context: Context | None,
         debug: bool,
     ) -> TimerHandle:
-        """Schedule a call at `when`. O(1)."""
+        """Schedule `callback(*args)` at `when`, in seconds, and return its handle. O(1)."""
         handle = TimerHandle.__new__(TimerHandle)
         handle._loop = loop
         handle._deadline = when
@@ -182,7 +182,7 @@ class Schedule:
         return min(handles, key=TimerHandle.when, default=None)
 
     def collect(self, ready: deque[Any]) -> None:
-        """Append the handles that are due to `ready`, in order, within the turn's budget."""
+        """Append the due handles to `ready`, in order, up to the budget of one turn (`_TURN`, `_SLICE`)."""
         now = self.now()
         tick = self._tick_of(now)
         if tick < self._reached:  # the clock went back
@@ -211,7 +211,7 @@ class Schedule:
             self._order += 1
 
     def _take_near(self, tick: int, now: float, ready: deque[Any]) -> None:
-        """Move the due handles in `_near`, up to a tick, to the ready queue."""
+        """Move the handles in `_near` that are due, and whose tick is at most `tick`, to the ready queue."""
         while self._near and self._near[0][0] <= now and self._tick_of(self._near[0][0]) <= tick:
             ready.append(heappop(self._near)[2])
 

@@ -3,19 +3,19 @@
 
 Ground rules, on top of those of timer/base.py
 ----------------------------------------------
-* One handle of the loop serves all tasks: it wakes the timer when the next bucket expires, at `_wakes_at`. That is
-  `_NEVER` without a handle, and `_AWAKE` during a turn, whose end sets the next handle. The base's `_sleeps_until` is
-  the same while tasks are pending, and `_IDLE` while none are, so that any new deadline raises the alarm.
+* One handle of the loop serves all tasks: it wakes the timer when the next bucket expires, at `_wakes_at`. `_wakes_at`
+  is `_NEVER` without a handle, and `_AWAKE` during a turn, whose end sets the next handle. The base's `_sleeps_until`
+  equals `_wakes_at` while tasks are pending; otherwise it is `_IDLE`, so that any new deadline raises the alarm.
 * The loop's clock and its `call_at` may be foreign code, for instance a virtual clock's, so they are called without the
   lock. An earlier deadline sets `_must_rearm` under the lock, and the handle is set again after releasing it.
-* The loop keeps the timer alive while tasks are pending, so that they run even without other references to it, but not
-  longer, although its handle may still be set. So the handle refers to a `_Keeper`, which refers to the timer strongly
-  or weakly.
+* The loop keeps the timer alive while tasks are pending, so that tasks run even without other references to the timer.
+  It does not keep the timer alive any longer, although the handle may still be set. So the handle refers to a
+  `_Keeper`, which refers to the timer strongly or weakly.
 * uvloop's clock shows the millisecond in which the loop's current turn began. So delays start from the machine's clock,
-  which is ahead of it; else a task started by a slow callback would be early. Tasks are due by the loop's clock, as on
-  every loop.
-* Only the loop's thread starts, refreshes and closes. Any thread may cancel and count, which only touches the wheel and
-  the keeper, under the lock.
+  which is ahead of uvloop's; else a task started by a slow callback would be early. Tasks are due by the loop's clock,
+  as on every loop.
+* Only the loop's thread starts and refreshes tasks, and closes. Any thread may cancel and count tasks, which only
+  touches the wheel and the keeper, under the lock.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _PAUSE = 0.001  # seconds: the minimum delay after a loop has woken us early
 
 
 class _Keeper:
-    """The argument of the loop's handle. Refers to the timer strongly while tasks are pending, else weakly."""
+    """The argument of the loop's handle: a reference to the timer, strong while tasks are pending, else weak."""
 
     __slots__ = ("reference", "timer")
 
@@ -85,13 +85,13 @@ class Timer(_Timer):
 
     Tasks run in the loop's thread, in the context in which they were scheduled, like the loop's own callbacks. Errors
     go to the loop's exception handler. The clock is `loop.time()`, which may be virtual. A task never runs before that
-    clock shows its deadline, although some loops' own timers do. Many tasks that are due at once run in turns of at
+    clock shows its deadline, although the timers of some loops do. Many tasks that are due at once run in turns of at
     most 5 ms, with the loop's other work in between.
 
-    To start, refresh and close from another thread, use `loop.call_soon_threadsafe`; the loop's debug mode checks this.
-    `cancel`, `pending` and `len` are thread-safe.
+    Another thread has to start and refresh tasks, and to close the timer, through `loop.call_soon_threadsafe`; the
+    loop's debug mode checks this. `cancel`, `pending` and `len` are thread-safe.
 
-    It need not be closed: without other references, it is freed with its last task.
+    A timer need not be closed: without other references, it is freed with its last task.
 
     Examples:
         >>> async def main():
@@ -112,7 +112,7 @@ class Timer(_Timer):
         wheel_size: int = 64,
         on_error: ErrorHandler | None = None,
     ) -> None:
-        """Create a timer in `loop`, by default the running one (RuntimeError if there is none). `tick` is in seconds.
+        """Create a timer in `loop`, by default the running loop (RuntimeError without one). `tick` is in seconds.
 
         `on_error(error, callback)` gets the errors of callbacks, instead of the loop's exception handler.
         """
@@ -148,7 +148,7 @@ class Timer(_Timer):
     ) -> TimerTask:
         """Run `callback(*args)` once, `delay` seconds from now: never earlier, at most a tick later. O(1).
 
-        Like `abeyant.Timer.call_later`, but it runs in `context`, by default a copy of the current one.
+        Like `abeyant.Timer.call_later`, but the callback runs in `context`, by default a copy of the current context.
         """
         self._check_callback(callback)
         run = copy_context().run if context is None else context.run
@@ -182,7 +182,7 @@ class Timer(_Timer):
         """Measure one callback in `every` from now on: its delay by the loop's clock, and its duration.
 
         Costs some nanoseconds a callback. See `latencies`. A second call changes `every`, and keeps the counts. Raises
-        ValueError for less than 1.
+        ValueError unless `every` is from 1 to 1,000,000.
         """
         self._meter = measuring(self._meter, every)
 
@@ -216,14 +216,14 @@ class Timer(_Timer):
         return not self._closed and not self._loop.is_closed()
 
     def _due_by(self) -> int:
-        """Return the loop's clock, in nanoseconds."""
+        """Return the time on the loop's clock, in nanoseconds. Tasks with a deadline up to this time are due."""
         return to_nanoseconds(self._loop.time(), "loop.time()")
 
     def _start(self, callback: Callback, args: tuple[Any, ...], delay: int, deadline: int) -> TimerTask:
         if self._debug:
             self._check_thread()
         if self._loop.is_closed():
-            raise TimerClosedError(f"the event loop of {self!r} is closed: create a Timer in the running one")
+            raise TimerClosedError(f"the event loop of {self!r} is closed: create a new Timer in the running loop")
         task = _Timer._start(self, callback, args, delay, deadline)
         if self._must_rearm:
             try:
@@ -268,7 +268,7 @@ class Timer(_Timer):
         return True
 
     def _release(self) -> None:
-        """Drop the strong reference once nothing is pending. Call it under the lock, or when closed."""
+        """Drop the loop's strong reference to this timer. Call it when no task is pending, under the lock or closed."""
         self._keeper.timer = None
         self._sleeps_until = _IDLE
 
@@ -294,9 +294,9 @@ class Timer(_Timer):
         attempt(partial(self._loop.call_exception_handler, context), error)  # the user's handler, or logging, may raise
 
     def _set_back(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Follow the new clock of `loop`, if that is this timer's loop, even if it is behind the last one.
+        """If `loop` is this timer's loop, use its new clock from now on, even if that clock shows an earlier time.
 
-        For virtual time, which sets no clock back while timers are pending. So the loop has no handle to set again.
+        For virtual time, which sets a clock back only while no timer is pending. So there is no handle to set again.
         """
         if self._loop is loop:
             now = self._due_by()
@@ -345,13 +345,13 @@ class Timer(_Timer):
             self._arm(now < due_at)
 
     def _arm_for(self, deadline: int) -> None:
-        """After an alarm, set the loop's handle again, unless it is already early enough."""
+        """After an alarm, set the loop's handle again, unless it already wakes the timer by `deadline`."""
         self._must_rearm = False
         if deadline < self._wakes_at:
             self._arm(False)
 
     def _arm_at_earliest(self) -> bool:
-        """Set the loop's handle to the earliest deadline; return False if it is set to that. For virtual time."""
+        """Set the loop's handle to the earliest deadline; return False if it already is there. For virtual time."""
         enter(self)
         try:
             found = self._wheel.earliest()
@@ -416,7 +416,7 @@ def _has_uvloops_clock(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _wake(keeper: _Keeper) -> None:
-    """Run the timer's turn. The callback of the loop's handle."""
+    """Run a turn of the timer. This is the callback of the loop's handle."""
     timer = keeper.reference()
     if timer is not None:
         timer._turn()

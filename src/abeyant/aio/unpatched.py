@@ -1,4 +1,4 @@
-"""Detect patches of asyncio's clock. The interpreted loop does not need it (compiled: unpatched.pxd)."""
+"""Detect patches of asyncio's clock: stubs for the interpreted loop, which needs no detection (see unpatched.pxd)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["is_unpatched", "version_of"]
 
 
 def version_of(loop: object) -> int:
-    """Return a number that changes when an attribute of the loop's class or of a base is set; 0 if unknown."""
+    """Return a number that changes when an attribute of the loop's class or a base is set. Here always 0: unknown."""
     return 0
 
 

@@ -31,7 +31,7 @@ class UvloopEventLoop(uvloop.Loop):
     """`uvloop.Loop` with all its timers on the hierarchical wheel."""
 
     def __init__(self) -> None:
-        """Create the loop. Warn, once per process, if our modules are not compiled."""
+        """Create the loop. Warn, once per process, if not compiled."""
         if not is_compiled():
             _interpreted.warn_once("abeyant.aio.UvloopEventLoop", stacklevel=2)
         super().__init__()
@@ -43,7 +43,7 @@ class UvloopEventLoop(uvloop.Loop):
         self._alarm_context = Context()  # empty, so that the alarm keeps no context variables alive
 
     def time(self) -> float:
-        """Return the machine's monotonic clock, in seconds. Like uvloop's, it ignores patches of `time`."""
+        """Return the time on the machine's monotonic clock, in seconds. Like uvloop, ignore patches of `time`."""
         return self._schedule.now()
 
     def stats(self) -> WheelStats:

@@ -5,7 +5,7 @@
     >>> collector = Collector(SystemTimer("rpc"))  # in prometheus-client's registry: the program's /metrics has it
     >>> collector.close()
 
-Needs the extra `metrics`: pip install '.[metrics]'. This import alone loads nothing of it.
+Needs the extra `metrics`: pip install '.[metrics]'. Importing this package alone does not import prometheus-client.
 """
 
 from __future__ import annotations

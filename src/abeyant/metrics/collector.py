@@ -20,9 +20,9 @@ _INFINITY: Final = float("inf")
 class Collector:
     """Puts the counts of timers, purgatories, idle detectors and brokers into a Prometheus registry.
 
-    Nothing is counted anew: a scrape reads counts that are kept anyway, from its own thread, while they change. The
-    things are held weakly: when one is garbage-collected, its series end. Any number of collectors share a registry;
-    a thing in two of them is listed once, and a second thing of the same name gets the suffix "-2".
+    A scrape reads, in its own thread, the counts that these things keep anyway; nothing more is counted. The things are
+    held weakly: when a thing is garbage-collected, its series end. Any number of collectors may share a registry: a
+    thing in two collectors is listed once, and a second thing of the same name gets the suffix "-2".
 
     Examples:
         >>> from prometheus_client import CollectorRegistry, generate_latest
@@ -40,11 +40,11 @@ class Collector:
         names: Literal["abeyant", "kafka"] = "abeyant",
         **named: object,
     ) -> None:
-        """`named` are things with the value of their label; `names` is a scheme of metric names. O(things).
+        """Register `things` by their own names, and `named` things with the given names as labels. O(things).
 
-        With `names="kafka"`, what Kafka has too is named as Kafka's JMX metrics are in Prometheus, through the rules
-        that are usual there: `kafka_server_delayedoperationpurgatory_purgatorysize{delayedoperation="Produce"}`. The
-        other series keep their names. Raises TypeError for a thing without counts.
+        With `names="kafka"`, metrics that Kafka has, too, get the names that Kafka's JMX metrics usually have in
+        Prometheus: `kafka_server_delayedoperationpurgatory_purgatorysize{delayedoperation="Produce"}`. The other
+        metrics keep their own names. Raises TypeError for a thing without counts.
         """
         if names not in _NAMES:
             raise ValueError(f'names must be "abeyant" or "kafka", not {names!r}')
@@ -56,7 +56,7 @@ class Collector:
         self._members = [self._registered.add(thing, kind, name, names) for thing, kind, name in entries]
 
     def close(self) -> None:
-        """End the series. A second call does nothing."""
+        """Remove this collector's things from the registry. A second call does nothing."""
         members, self._members = self._members, []
         for member in members:
             self._registered.remove(member)
@@ -69,7 +69,7 @@ class Collector:
 
 
 class _Member:
-    """One thing in a registry, with the number of collectors that have it."""
+    """One thing whose counts a registry has, with the number of collectors that share it."""
 
     def __init__(self, thing: object, kind: Kind, name: str, names: str) -> None:
         self.thing = weakref.ref(thing)
@@ -80,7 +80,7 @@ class _Member:
 
 
 class _Registered:
-    """Our single collector in one registry, for all members: a registry may list a metric family only once."""
+    """The one collector that a registry has for all `Collector`s: a registry may list a metric family only once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -107,7 +107,7 @@ class _Registered:
                 self._members.remove(member) if member in self._members else None
 
     def describe(self) -> Sequence[Metric]:
-        """Return no families, since they change with the members."""
+        """Return no metric families, since they change with the members."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
@@ -151,7 +151,7 @@ def _help(family: Family) -> str:
 
 
 def _text(value: str) -> str:
-    """Return a label's value that UTF-8 can carry: a name from outside may have half a surrogate pair."""
+    """Return a label's value with lone surrogates escaped, which a name may contain but UTF-8 cannot encode."""
     return value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -174,7 +174,7 @@ _roots: weakref.WeakKeyDictionary[CollectorRegistry, _Registered] = weakref.Weak
 
 
 def _registered_in(registry: CollectorRegistry) -> _Registered:
-    """Return the registry's one collector of ours; register it at the first call."""
+    """Return the registry's one `_Registered`; make and register it at the first call."""
     if not callable(getattr(registry, "register", None)):
         raise TypeError(f"registry must be a prometheus_client.CollectorRegistry, not {registry!r}")
     with _lock:

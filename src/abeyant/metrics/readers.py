@@ -43,7 +43,7 @@ def timer_readings(timer: Timer, labels: Labels) -> Iterator[Reading]:
 
 
 def purgatory_readings(purgatory: Purgatory[Any] | AioPurgatory, labels: Labels) -> Iterator[Reading]:
-    """Return the counts of a purgatory, of threads or of asyncio."""
+    """Return the counts of a purgatory for threads or for asyncio."""
     stats = purgatory.stats()
     yield from _counts(
         labels,
@@ -71,10 +71,10 @@ def idle_readings(detector: IdleDetector[Any], labels: Labels) -> Iterator[Readi
 
 @runtime_checkable
 class CountedLoop(Protocol):
-    """An event loop of `abeyant.aio`."""
+    """An event loop that counts its timers, as the loops of `abeyant.aio` do."""
 
     def stats(self) -> WheelStats:
-        """Return the counts of its timers."""
+        """Return the counts of the loop's timers."""
 
     def is_running(self) -> bool:
         """Return whether the loop runs."""
@@ -95,7 +95,7 @@ def loop_readings(loop: CountedLoop, labels: Labels) -> Iterator[Reading]:
 
 
 def cluster_readings(cluster: Measured, labels: Labels) -> Iterator[Reading]:
-    """Return the readings of a cluster, with the cluster's own label on each series."""
+    """Return the readings of a cluster, each with the label of the cluster added."""
     for reading in cluster.readings():
         yield reading._replace(labels={**labels, **reading.labels})
 

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 
 class Family(NamedTuple):
-    """Series of one name, which differ by their labels."""
+    """A metric: all series of one name, which differ by their labels."""
 
     name: str
     """The name without the prefix `abeyant_`, and for a counter without the suffix `_total`."""
@@ -29,7 +29,7 @@ class Histogram(NamedTuple):
     bounds: Sequence[float]
     """The inclusive upper bounds in seconds, ascending."""
     counts: Sequence[int]
-    """The number of durations in each interval that a bound ends, and last of those above all bounds."""
+    """The number of durations in each interval that ends at a bound; last the number above all bounds."""
     total: float
     """The sum of all durations, in seconds."""
 

@@ -42,16 +42,16 @@ def document(
     own_script: str = "",
     own_title: str | None = None,
 ) -> str:
-    """Return the page. `figures` are keyed by element id and by the chosen scope, "0" without scopes.
+    """Return the HTML page. `figures` maps element ids and then values of the menu `options` ("0": all) to figures.
 
     `by_time` are counts from which the script computes tables and figures for a selected time range.
-    An `inline` page is for an iframe in a notebook. It omits the contents and how the page was made, sets the height of
-    its iframe, and follows the light or dark theme around it.
+    An `inline` page is for an iframe in a notebook. It omits the table of contents and how the page was made,
+    sets the height of its iframe, and follows the light or dark theme of the notebook.
     The page starts with `title`, `note`, `tiles`, `lead` (a figure), and `findings`.
-    With `own_title`, a user's, that is the title, and `title` is the first line below it.
+    A user's `own_title` replaces `title`, which then is the first line below it.
     `kicker`, `title` and `own_title` are plain text; everything else is HTML. `own_script` is JavaScript of this page
     alone.
-    A page without figures has no plotly in it.
+    A page without figures does not contain plotly.
     """
     sections, contents = (sections, "") if inline else _with_anchors(sections)
     library = asset("plotly-basic.min.js") if figures else ""
@@ -123,7 +123,7 @@ def write_whole(text: str, destination: Path) -> None:
 
 
 def data(value: object) -> str:
-    """Return JSON that is safe inside a script element, whatever strings a log contains."""
+    """Return `value` as JSON that is safe inside a script element, whatever strings from a log it contains."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 

@@ -1,7 +1,7 @@
 """A figure for plotly.js: traces and a layout. See https://plotly.com/javascript/reference/.
 
-plotly for Python would check each option and build an object of each: two seconds of a report, 57 MB to install. Here
-options are passed on as they are, and a browser's test draws each figure.
+The Python package plotly would check each option and build an object for it: that takes two seconds for a report, and
+57 MB to install. Here options are passed on unchecked, and a test draws each figure in a browser.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any, Final
 __all__ = ["Figure"]
 
 _TYPED: Final = frozenset({"i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8"})
-"""NumPy's names of the types of arrays that plotly.js can read from their bytes."""
+"""NumPy's names of the element types whose arrays plotly.js can read as bytes."""
 
 
 class Figure:
-    """Traces in their order, each drawn over the ones before it, and the layout around them."""
+    """A figure: a list of traces, each drawn over the earlier traces, and the layout around them."""
 
     def __init__(self) -> None:
         self.data: list[dict[str, Any]] = []
         self.layout: dict[str, Any] = {}
 
     def add_scatter(self, **options: Any) -> None:
-        """Add points or a line. Arrays of NumPy, columns of pandas and lists are taken alike."""
+        """Add points or a line; `options` are those of Plotly's scatter trace. Data may be NumPy, pandas or lists."""
         self.data.append({"type": "scatter", **options})
 
     def add_bar(self, **options: Any) -> None:
@@ -32,15 +32,15 @@ class Figure:
         self.data.append({"type": "bar", **options})
 
     def add_annotation(self, **options: Any) -> None:
-        """Add a text; `options` are those of Plotly's annotations."""
+        """Add a text in the figure; `options` are those of Plotly's annotations."""
         self.layout.setdefault("annotations", []).append(options)
 
     def update_layout(self, **options: Any) -> None:
-        """Set options of the layout; each replaces its old value."""
+        """Set options of the layout; a new value replaces the whole old value."""
         self.layout.update(options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figure as JSON values; arrays as base64 of their bytes, half as long as their digits."""
+        """Return the figure as JSON values. Arrays become base64 of their bytes, half as long as decimal numbers."""
         return {"data": _plain(self.data), "layout": _plain(self.layout)}
 
 

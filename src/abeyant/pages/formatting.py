@@ -1,4 +1,4 @@
-"""Format numbers and names for readers: separators, units, and escaping of what a log could inject."""
+"""Format numbers and names for people: separators, units, and escaping of text that a log could inject."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _three(number: float) -> str:
 
 
 def tick_values(low: float, high: float) -> tuple[list[float], list[str]]:
-    """Return the ticks of a logarithmic axis of milliseconds from `low` to `high`, and their labels."""
+    """Return the ticks of a logarithmic axis from `low` to `high`, in milliseconds, and their labels."""
     for steps in (_DECADES, _HALF_DECADES, _THIRD_DECADES):
         values = [step for step in steps if low <= step <= high]
         if len(values) >= 4:
@@ -89,7 +89,7 @@ def tick_values(low: float, high: float) -> tuple[list[float], list[str]]:
 
 
 def visible(text: object) -> str:
-    """Return text from a log with control and direction-changing characters replaced by visible ones."""
+    """Return text from a log with control and direction-changing characters replaced by U+FFFD, tabs by spaces."""
     return "".join(
         "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} else c
         for c in str(text).replace("\t", " ")
@@ -97,12 +97,12 @@ def visible(text: object) -> str:
 
 
 def operation_name(instance: str, op_id: str, kind: str | None) -> str:
-    """Return an operation as lists show it: `instance/id (kind)`, without what is empty."""
+    """Return an operation's name as lists show it: `instance/id (kind)`, without the parts that are empty."""
     return "/".join(part for part in (instance, op_id) if part) + (f" ({kind})" if kind else "")
 
 
 def shortened(text: object, longest: int = _LONGEST_LABEL) -> str:
-    """Return visible text, shortened in the middle so that names remain distinct by both ends. Quote a blank one."""
+    """Return visible text, shortened in the middle, since names differ at their start or end. Quote blank text."""
     printable = visible(text)
     if not printable.strip():
         printable = f'"{printable}"'

@@ -15,7 +15,7 @@ __all__ = ["heat_map"]
 def heat_map(title: str, grid: pd.DataFrame, down: str, across: str, show: Callable[[float], str]) -> str:
     """Return a grid as an HTML table, with a stronger background for greater numbers.
 
-    The index and columns of `grid` are the labels; `down` is the title of the rows, `across` that of the columns.
+    The index and columns of `grid` are the labels; `down` is the title of the rows, `across` the title of the columns.
     """
     most = max((value for row in grid.to_numpy(dtype=float).tolist() for value in row if value == value), default=0.0)
     head = "".join(f'<th scope="col">{escaped(name)}</th>' for name in grid.columns)

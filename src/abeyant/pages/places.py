@@ -48,7 +48,7 @@ def redact_paths(made: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _redact_command(command: str) -> str:
-    """Redact a command line word by word, since names may have blanks."""
+    """Redact the paths in a command line, word by word, since a path may contain blanks."""
     try:
         words = shlex.split(command)
     except ValueError:  # an unclosed quote

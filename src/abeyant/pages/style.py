@@ -16,11 +16,11 @@ LONG_WAIT: Final = "#c8741c"
 NEUTRAL: Final = PALETTE[7]
 """The colour of anything that is neither a kind nor an alarm."""
 SHORTEST_MS: Final = 0.1
-"""The lowest start of a logarithmic axis of waits. Shorter waits are drawn at its edge."""
+"""The lowest value, in ms, at which a logarithmic axis of waits starts. Shorter waits are drawn at its edge."""
 
 
 def faint(colour: str, opacity: float) -> str:
-    """Return a colour with an opacity from 0 to 1."""
+    """Return a colour such as "#3f80d6" as CSS with an opacity from 0 to 1."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity})"
 

@@ -1,4 +1,4 @@
-"""HTML tables and lists. Each column's function formats and escapes its cells."""
+"""HTML tables and lists. Each column of a table has a function that formats and escapes its cells."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Columns = Mapping[str, Column]
 
 
 def facts(made: Mapping[str, Any]) -> str:
-    """Return the record of how the analysis was made, as an HTML list."""
+    """Return the record of how a result was made (command, files, options, ...) as an HTML list."""
     if not made:
         return nothing("The result has no record of how it was made.")
     entries = (f"<dt>{escaped(_plain_name(name))}</dt><dd>{_fact(value)}</dd>" for name, value in made.items())
@@ -63,8 +63,8 @@ def table(
     """Return an HTML table: columns of names, of numbers, then of `more` names. The page's script sorts and folds it.
 
     Cells in the columns `bars` have a bar, whose length is the share of the column's greatest number. Each row carries
-    its value of the column `mark`, for the page's filters, and of `number`, by which the script finds it to update its
-    numbers for a selected time range.
+    its value in the column `mark`, for the page's filters, and its value in the column `number`, by which the script
+    finds the row to update its numbers for a selected time range.
     """
     head = "".join(f'<th scope="col">{title}</th>' for title, _ in names.values())
     attributes = (f' data-column="{escaped(name)}"' if number else "" for name in numbers)
@@ -108,5 +108,5 @@ def folded(title: str, content: str) -> str:
 
 
 def nothing(sentence: str) -> str:
-    """Return the HTML for a place without content: a sentence."""
+    """Return HTML with a sentence that says why a part of the page is empty."""
     return f'<p class="nothing">{sentence}</p>'

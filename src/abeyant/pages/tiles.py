@@ -18,9 +18,9 @@ class Tile:
     value: str
     note: str = ""
     alarm: bool = False
-    """Whether to highlight it as a problem."""
+    """Whether to highlight the value as a problem."""
     link: str = ""
-    """The id of the section about it."""
+    """The id of the section about the figure; "" for no link."""
 
 
 def tiles(some: Sequence[Tile]) -> str:

@@ -11,7 +11,7 @@
     >>> simulation.search(main, seeds=range(20), any_hashes=True)
     20
 
-Servers and clients run on one loop in virtual time, over a network in memory. docs/simulation.md is its manual.
+Servers and clients run on one loop in virtual time, over a network in memory. docs/simulation.md is the manual.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""All randomness of a run, from one seed, in named streams: omitting one use does not change the draws of the others.
+"""All random numbers of a run, from one seed, in a named stream for each use: no use changes the draws of another.
 
-Each stream counts its draws, and may be *quiet* after a number of draws: from then on it returns 0, the mildest choice.
-These numbers by stream are the *tape* of a run; shrinking a failure makes them smaller.
+A stream counts its draws. After a number of draws it may become *quiet*: from then on it returns 0, the mildest choice.
+The *tape* of a run maps the streams' names to these numbers; shrinking a failure lowers them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _seed_of = random.Random.seed
 
 
 def checked_seed(seed: object, said: str = "a seed") -> int:
-    """Return the seed if it is an integer from 0 to 2**63 - 1, else raise SimulationError."""
+    """Return the seed if it is an integer from 0 to 2**63 - 1, else raise SimulationError, which calls it `said`."""
     if type(seed) is int and 0 <= seed <= MAX_SEED:
         return seed
     raise SimulationError(f"{said} must be a whole number from 0 to {MAX_SEED}, not {seed!r}")
@@ -34,7 +34,7 @@ class Stream:
     __slots__ = ("_left", "_random", "drawn", "name")
 
     def __init__(self, name: str, seed: int, loud: int = _LOUD) -> None:
-        """Make `loud` draws random; later ones return 0."""
+        """Make the first `loud` draws random; later draws return 0."""
         self.name = name
         self.drawn = 0
         self._left = loud
@@ -68,10 +68,10 @@ class Stream:
 
 
 class Chance:
-    """The streams of one run. The same seed and name give the same draws, in any process and on any machine."""
+    """The random streams of one run. The same seed and name give the same draws, in any process and on any machine."""
 
     def __init__(self, seed: int, tape: Mapping[str, int] | None = None) -> None:
-        """`tape` maps streams to the number of draws before they are quiet. Raises SimulationError for a bad seed."""
+        """`tape`: by stream name, the number of draws until it is quiet. Raises SimulationError for a bad seed."""
         self.seed = checked_seed(seed)
         self.tape = dict(tape or {})
         self._streams: dict[str, Stream] = {}
@@ -84,7 +84,7 @@ class Chance:
         return stream
 
     def _loud(self, name: str) -> int:
-        """Return the number of random draws of a stream, from the tape: by its name, else by the name's first word."""
+        """Return after how many draws a stream is quiet: the tape's entry for its name, or the name's first word."""
         return self.tape.get(name, self.tape.get(name.partition(" ")[0], _LOUD))
 
     def drawn(self) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Replace Python's sources of time and randomness, from `begin` to `end`, by a run's clock and seed.
 
-The functions themselves are changed, not their names, so that modules which imported them see the change: C functions
-by `Diverted`, methods in their class. Other threads keep the real ones.
+The functions themselves are changed, not the names in modules, so modules that have imported a function see the change.
+`Diverted` changes C functions; methods are replaced in their class. In other threads the real functions still run.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Control:
         self._undo: list[Callable[[], object]] = []
 
     def begin(self) -> None:
-        """Replace clocks and randomness. Raises SimulationError if another run is active, or the clocks are patched."""
+        """Replace clocks and randomness. Raises SimulationError if another run is active or clocks are patched."""
         global _loop, _thread, _refusals
         if _loop is not None:
             raise SimulationError("a simulation is running in this process already: wait for its end")
@@ -97,7 +97,7 @@ class Control:
         return self._refusals.foreign_threads()
 
     def refused(self) -> SimulationError | None:
-        """Return the first refusal since `begin`, caught by the program or not; None for none."""
+        """Return the first error of a refused call since `begin`, even if the program caught it; None without one."""
         return self._refusals.first
 
     def _take_random(self) -> None:
@@ -139,7 +139,7 @@ def _clock_by_id(real: Callable[[int], Any], read: Callable[[float], Any], clock
 
 
 def _seed_by(below: Callable[[int], int], seed: Callable[..., None]) -> Callable[..., None]:
-    """Return a `Random.seed` that draws from the run if called without a seed."""
+    """Return a replacement for `Random.seed`: called without a seed, it draws one from the run."""
 
     def seed_by_run(self: random.Random, a: Any = None, version: int = 2) -> None:
         seed(self, below(MAX_SEED) if a is None and _loop_of_thread() is not None else a, version)
@@ -153,7 +153,7 @@ def _nanoseconds(seconds: float) -> int:
 
 
 def _clock(function: Callable[[], Any], read: Callable[[SimulationLoop], Any]) -> Diverted:
-    """Return a replacement of a clock: it reads the loop in the run's thread, the real clock elsewhere."""
+    """Return a replacement for a clock function: it reads the loop's clock in the run's thread, else the real clock."""
 
     def clock() -> Any:
         loop = _loop_of_thread()
@@ -188,7 +188,7 @@ _made: list[Diverted] = []
 
 
 def _diverted() -> list[Diverted]:
-    """Return the replacements, made once. Raises RuntimeError if the clocks are patched already."""
+    """Return the replaced C functions, made at the first call. Raises RuntimeError if clocks are patched already."""
     if not _made:
         made = [_clock(time.time, wall), _clock(time.time_ns, lambda loop: _nanoseconds(wall(loop)))]
         for name in ("monotonic", "perf_counter", "process_time", "thread_time"):

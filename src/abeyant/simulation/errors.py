@@ -1,4 +1,4 @@
-"""Errors of a simulation: a program that it cannot control, and one that spins."""
+"""Errors of a simulation: a program does what cannot be controlled, or runs for ever without waiting."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abeyant.errors import AbeyantError
 
 
 class SimulationError(AbeyantError):
-    """A program did something that a simulation cannot control. The message names it, and what to do instead."""
+    """A program did what a simulation cannot control, or an argument is invalid. The message says what to do."""
 
 
 class SpinningError(SimulationError):

@@ -1,7 +1,7 @@
-"""Make hashes equal in all processes: of strings by PYTHONHASHSEED=0, and of None.
+"""Make hashes equal in all processes: hashes of strings by PYTHONHASHSEED=0, and the hash of None.
 
-Before Python 3.12 the hash of None was its address, which differs between processes, and with it the order of sets of
-tuples that contain None. So a child process makes the hash of None constant before it imports anything.
+Before Python 3.12 the hash of None was its address. So it differed between processes, as did the order of sets of
+tuples with None. A child process therefore makes the hash of None constant before it imports anything.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def hashes_are_fixed() -> bool:
 def command(kind: str, target: str, arguments: Sequence[str], options: Sequence[str] = ()) -> list[str]:
     """Return the command line of a child with fixed hashes, to be run in `environment()`.
 
-    `kind` is "module", "path" or "code"; `options` are Python's own.
+    `kind` is "module", "path" or "code"; `options` are options of Python itself.
     """
     return [sys.executable, *options, "-c", _BEGIN, kind, target, *arguments]
 
@@ -57,7 +57,7 @@ def environment() -> dict[str, str]:
 
 
 def fix_hashes() -> None:
-    """Return if hashes are fixed; else run this program again in a child with fixed hashes, and exit with its code."""
+    """Run this program again in a child with fixed hashes and exit with the child's code, unless hashes are fixed."""
     if not hashes_are_fixed():
         sys.stdout.flush()
         sys.stderr.flush()

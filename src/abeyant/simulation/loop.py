@@ -1,7 +1,7 @@
-"""The event loop of a simulation: asyncio's, on the wheel, with virtual time and a network in memory.
+"""The event loop of a simulation: an asyncio loop on the timing wheel, with virtual time and a network in memory.
 
-It never waits: if nothing is ready, its clock jumps to the next deadline. Hashes of its tasks and futures are drawn
-from the seed instead of their addresses, so that `asyncio.wait`, which uses sets, behaves the same in each run.
+The loop never waits: if nothing is ready, its clock jumps to the next deadline. Hashes of tasks and futures are drawn
+from the seed, not computed from addresses, so that `asyncio.wait`, which uses sets, behaves the same in each run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HASH_BITS: Final = 48
 
 
 class CountedFuture(asyncio.Future[Any]):
-    """A future whose hash is drawn from the seed instead of its address."""
+    """A future whose hash is drawn from the seed, not computed from its address."""
 
     def __init__(self, *, loop: SimulationLoop) -> None:
         self._number = loop.next_hash()
@@ -47,7 +47,7 @@ class CountedFuture(asyncio.Future[Any]):
 
 
 class CountedTask(asyncio.Task[Any]):
-    """A task whose hash is drawn from the seed instead of its address."""
+    """A task whose hash is drawn from the seed, not computed from its address."""
 
     def __init__(self, coro: Any, *, loop: SimulationLoop, **options: Any) -> None:
         self._number = loop.next_hash()
@@ -65,7 +65,7 @@ class CountedTask(asyncio.Task[Any]):
         return self._owner is life
 
     def close_unstarted(self) -> None:
-        """Close the task's coroutine if that has not begun: else Python warns that it was never awaited."""
+        """Close the coroutine of a task that has not begun, so that Python does not warn that it was never awaited."""
         coroutine = self.get_coro()
         if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
             coroutine.close()
@@ -75,7 +75,7 @@ class CountedTask(asyncio.Task[Any]):
 
 
 class Wait(selectors.BaseSelector):
-    """A selector that advances the clock where others wait for sockets."""
+    """A selector that advances the virtual clock where other selectors wait for sockets."""
 
     loop: SimulationLoop
 
@@ -127,16 +127,16 @@ class Wait(selectors.BaseSelector):
         return None
 
     def _refuse(self, *_: Any) -> Never:
-        raise SimulationError("a real socket or file is not simulated: use asyncio's streams")
+        raise SimulationError("a simulation cannot watch real sockets or files: use asyncio's streams")
 
     register = unregister = modify = get_key = _refuse  # type: ignore[assignment]
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
-        """Return an empty mapping: it has no files."""
+        """Return an empty mapping: no files are registered."""
         return {}
 
     def close(self) -> None:
-        """Do nothing: it has no files."""
+        """Do nothing: there are no files to close."""
 
 
 def _task_name(handle: asyncio.Handle) -> str | None:
@@ -162,7 +162,7 @@ class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
         self.trace = Trace(keep_trace)
         self.processes: list[Process] = []
         self.failures: list[tuple[Process, BaseException]] = []
-        """Processes that ended with an error, and the error."""
+        """(process, error) for each process that ended with an error."""
         self._hashes = chance.stream("hashes")
         self._numbers = itertools.count(1)
         self._context = Context()
@@ -178,7 +178,7 @@ class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
         return self._hashes.bits(_HASH_BITS)
 
     def next_number(self) -> int:
-        """Return the number of the next task without a name, from 1."""
+        """Return the number that names the next unnamed task, from 1."""
         return next(self._numbers)
 
     def create_future(self) -> asyncio.Future[Any]:
@@ -263,17 +263,17 @@ class SimulationLoop(Serving, EventLoop):  # type: ignore[misc]
         """Accept a handler and never call it: a simulation has no signals. Kill a process instead."""
 
     def remove_signal_handler(self, sig: int) -> bool:
-        """Return False: see `add_signal_handler`."""
+        """Return False: no handler was set, as `add_signal_handler` sets none."""
         return False
 
     def add_reader(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:  # type: ignore[override]
-        """Call back when a client connects to a listening socket. Raises SimulationError for other files."""
+        """Call back when a client connects to the listening socket `fd`. Raises SimulationError for any other `fd`."""
         if not isinstance(fd, ListeningSocket):
-            raise SimulationError(f"a real file or socket is not simulated, so {fd!r} cannot be read from")
+            raise SimulationError(f"a simulation cannot watch {fd!r}: use asyncio's streams")
         fd.set_reader(lambda: callback(*args))
 
     def remove_reader(self, fd: Any) -> bool:
-        """Stop calling the callback of `add_reader`. Return True."""
+        """Stop calling the callback that `add_reader` set for `fd`. Return True."""
         if isinstance(fd, ListeningSocket):
             fd.set_reader(None)
         return True

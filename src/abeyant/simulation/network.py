@@ -24,7 +24,7 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Latency in seconds: from `least` to `most`, and with the probability `slow` up to `slowest`."""
+    """A random latency in seconds: from `least` to `most`, but with the probability `slow` from `most` to `slowest`."""
 
     least: float = 0.0002
     most: float = 0.002
@@ -37,7 +37,7 @@ class Latency:
             raise SimulationError(f"a latency must have 0 <= least <= most <= slowest and 0 <= slow < 1, not {self}")
 
     def draw(self, stream: Stream) -> float:
-        """Return a random latency in seconds; `least` from a quiet stream."""
+        """Return a random latency in seconds; `least` if the stream is quiet, that is, returns 0."""
         fraction, usual = stream.draw(), 1 - self.slow
         if fraction < usual:
             return self.least + (self.most - self.least) * fraction / usual
@@ -45,7 +45,7 @@ class Latency:
 
 
 class Network:
-    """The network of one loop."""
+    """The simulated network of one loop: addresses, listening sockets, connections and their delays."""
 
     def __init__(self, loop: Loop, latency: Latency) -> None:
         self.loop = loop
@@ -66,7 +66,7 @@ class Network:
     # -- addresses
 
     def resolve(self, host: str | None) -> str:
-        """Return the IP address of `host`. Assign one to a new name, the same in each run."""
+        """Return the IP address of `host`. A new name is assigned an address, the same in each run."""
         if host is None or host in _ANY:
             return "0.0.0.0"
         if host in _LOOPBACK:
@@ -77,7 +77,7 @@ class Network:
             return self._names.setdefault(host, f"10.0.{len(self._names) // 250}.{len(self._names) % 250 + 1}")
 
     def bind(self, listening: ListeningSocket, address: Address) -> Address:
-        """Let a socket listen; return its address, with a free port for port 0. Raises OSError if it is taken."""
+        """Let a socket listen; return its address. Port 0 picks a free port. Raises OSError if the port is taken."""
         host, port = self.resolve(address[0]), address[1]
         if port == 0:
             port, self._next_port = self._next_port, self._next_port + 1
@@ -93,7 +93,7 @@ class Network:
     # -- connections
 
     def connect(self, host: str, port: int) -> Endpoint:
-        """Return the client's end of a new connection, without a delay. Raises ConnectionRefusedError."""
+        """Return the client's end of a new connection at once. Raises ConnectionRefusedError if nobody accepts it."""
         address = self.resolve(host), port
         listening = self._listening.get(address) or self._listening.get(("0.0.0.0", port))
         local = "127.0.0.1", self._next_client
@@ -114,7 +114,7 @@ class Network:
         return self._owners.get(int(address.rpartition(":")[2]), "")
 
     def handshake(self, port: int) -> float:
-        """Return the seconds that connecting to this port takes from now, also if it is refused."""
+        """Return how many seconds from now a connection to this port is made or refused."""
         wait = self.latency.draw(self._stream(f"handshake {port}"))
         return max(wait, self._clogged.get(port, 0.0) - self.loop.now + wait)
 

@@ -1,4 +1,4 @@
-"""Protocols of network and loop, as connections and processes use them; they avoid circular imports."""
+"""Protocol classes for the network and the loop, as connections and processes use them, without circular imports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Address = tuple[str, int]
 
 
 class Life:
-    """One start of a process until its end: the owner of tasks and connections."""
+    """One life of a process, from a start to its end. It owns the tasks and connections begun in that time."""
 
     __slots__ = ("clock_ahead", "dead", "name", "number")
 
@@ -80,7 +80,7 @@ class Network(Protocol):
         """Unregister an endpoint."""
 
     def bind(self, listening: Any, address: Address) -> Address:
-        """Let a socket listen; return its address."""
+        """Let a socket listen at an address; return the address with its port."""
 
     def unbind(self, listening: Any) -> None:
         """Free the port of a listening socket."""

@@ -1,8 +1,8 @@
 """Processes of a simulation: coroutines that can be killed, as by SIGKILL, and started again.
 
-A context variable holds the process: tasks, timers and connections started in it, and all that these start, belong to
-it. When it is killed none of its code runs again, `finally` and `except` included; its connections are closed as by the
-operating system. Started again, it calls its function anew, so state in memory is lost.
+A context variable holds the current process, so tasks, timers and connections belong to the process in which they are
+started. When a process is killed, none of its code runs again, not even `finally` and `except`, and its connections are
+closed as by the operating system. A new start calls the function of the process anew, so state in memory is lost.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Process:
         return self.life is not None and not self.life.dead and self.task is not None and not self.task.done()
 
     def start(self) -> None:
-        """Start the process, by a new call of its function. Raises SimulationError while it runs."""
+        """Start the process by calling its function. Raises SimulationError if the process is running."""
         if self.running:
             raise SimulationError(f"process {self.name!r} is running: kill it first")
         if self.life is not None:
@@ -57,13 +57,13 @@ class Process:
         self.task.add_done_callback(self._ended)
 
     def kill(self) -> None:
-        """Kill it, as SIGKILL does: none of its code runs again, and its connections end. No effect if it has ended."""
+        """Kill the process, as SIGKILL does: none of its code runs again, and its connections end."""
         if self.life is not None and not self.life.dead:
             self._loop.trace.add(self._loop.now, f"kill {self.name}")
             self._loop.end_life(self.life)
 
     async def wait(self) -> Any:
-        """Wait for its end. Return its function's result, or raise its error; SimulationError if it was killed."""
+        """Wait until the process ends; return its result or raise its error. Raises SimulationError if it is killed."""
         task = self.task
         if task is None:
             raise SimulationError(f"process {self.name!r} has not been started: call start() first")
@@ -74,7 +74,7 @@ class Process:
         return task.result()
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        """Report the error that ended it."""
+        """Report the error that ended the process, if any."""
         if not task.cancelled() and task.exception() is not None and task is self.task:
             self._loop.process_failed(self, task.exception())
 

@@ -1,4 +1,4 @@
-"""Refuse what a simulation cannot control, with its name (S4): threads, processes, real sockets, clients in C."""
+"""Refuse what a simulation cannot control, and name it (S4): threads, processes, real sockets, clients in C."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PACKAGES: Final = {
 
 
 class Refusals:
-    """Classes and functions whose use ends the run with an error, from `begin` to `end`."""
+    """Replaces classes and functions that a simulation cannot control: from `begin` to `end`, a call fails the run."""
 
     def __init__(self, loop: SimulationLoop) -> None:
         self._loop = loop
@@ -39,19 +39,19 @@ class Refusals:
         self._undo: list[Callable[[], object]] = []
         self._natives: set[int] = set()
         self.first: SimulationError | None = None
-        """The first refusal. It fails the run even if the program caught it."""
+        """The error of the first refused call. It fails the run even if the program caught it."""
 
     def begin(self) -> None:
         """Replace the classes and functions by ones that raise SimulationError in the loop's thread."""
         self._natives = native_threads()
-        thread = "a thread is not simulated ({}): use asyncio.to_thread, or a task"
+        thread = "a simulation cannot start a thread ({}): use asyncio.to_thread, or a task"
         self._refuse(threading.Thread, "start", thread, lambda self, *_: self.name)
-        process = "a subprocess is not simulated ({}): run its coroutine as a process of the simulation"
+        process = "a simulation cannot start a subprocess ({}): run its code as a process of the simulation"
         self._refuse(subprocess.Popen, "__init__", process, lambda _, args="", *__, **___: args)
         for name in ("fork", "posix_spawn", "posix_spawnp", "system", "forkpty"):
             if hasattr(os, name):
                 self._refuse(os, name, process, lambda *_, name=name, **__: f"os.{name}")
-        real = "a real socket is not simulated ({}): use asyncio's streams, or loop.create_connection"
+        real = "a simulation cannot open a real socket ({}): use asyncio's streams, or loop.create_connection"
         self._refuse(socket.socket, "__init__", real, lambda *_, **__: "socket.socket")
         self._refuse(socket, "create_connection", real, lambda address="", *_, **__: address)
         self._replace(socket, "socket", SimulatedSocket)
@@ -82,7 +82,7 @@ class Refusals:
         for prefix, reason in _KNOWN.items():
             if any(name.startswith(prefix) for name in new_names):
                 return reason
-        return f"threads in C are not simulated: {', '.join(dict.fromkeys(new_names))} began during the run"
+        return f"a simulation cannot control threads in C: {', '.join(dict.fromkeys(new_names))} began during the run"
 
     def _listen(self, address: tuple[str, int], *, backlog: int | None = None, **_: Any) -> Any:
         return ListeningSocket(self._loop.network, address[:2], backlog or 128)
@@ -102,9 +102,9 @@ class Refusals:
         self._replace(owner, name, refuse)
 
     def _refuse_librdkafka(self) -> None:
-        """Refuse to make clients of confluent-kafka: as they are C classes, replace their names in all modules.
+        """Refuse to make clients of confluent-kafka. Their classes are in C, so replace their names in all modules.
 
-        Otherwise a program that polls one in a loop would never return to the run.
+        Otherwise a program that polls such a client in a loop would never return to the event loop.
         """
         library: Any = sys.modules.get("confluent_kafka.cimpl")
         if library is None:
@@ -130,7 +130,7 @@ class Refusals:
             self._replace(client, "__init__", refuse)
 
     def raise_for(self, message: str) -> Never:
-        """Raise SimulationError with this message, and record it. Name the calling package if it is a known one."""
+        """Record and raise SimulationError with this message; if a package in `_PACKAGES` made the call, name it."""
         package = _caller_among(_PACKAGES)
         if package is not None:
             message = f"{_PACKAGES[package]}, so it cannot be simulated: use aiokafka ({message.partition(':')[0]})"
@@ -146,7 +146,7 @@ class Refusals:
 
 
 def _caller_among(packages: Mapping[str, str]) -> str | None:
-    """Return the package of the innermost caller that is in one of these; None for none."""
+    """Return the package, among `packages`, of the innermost caller that is in one; None if no caller is."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -1,4 +1,4 @@
-"""Run a program with one seed, or with many."""
+"""Run an asyncio program in a simulation with one seed, or with many."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Run:
 
     seed: int
     hash: str
-    """Hash of its trace: equal for equal runs (S1)."""
+    """Hash of the trace of all events: equal for equal runs (S1)."""
     value: Any
     """The program's return value; None if it raised."""
     error: BaseException | None
@@ -39,11 +39,11 @@ class Run:
     seconds: float
     """Duration in virtual time."""
     events: int
-    """Number of events in its trace."""
+    """Number of events in the trace."""
     drawn: Mapping[str, int]
     """Number of draws from each random stream."""
     trace: tuple[Event, ...] | None
-    """The events of its trace; None unless `keep_trace`."""
+    """The events of the trace; None unless `keep_trace`."""
 
 
 def run(
@@ -58,11 +58,11 @@ def run(
 ) -> Run:
     """Run the coroutine function `main` with a seed, on a new loop, and return the result.
 
-    `tape`: the number of draws of each random stream, by its name, before it is quiet and gives the least value. By
-    default none is ever quiet; shrinking uses it. `latency`: of the network. `limit`: seconds of virtual time,
-    after which the waiting tasks are reported. `any_hashes`: run even if the order of sets of strings differs between
-    processes. An error of the program is in the result. Raises SimulationError for a bad seed and for what it cannot
-    control: hashes that are not fixed, a thread, a real socket, `time.sleep`, a client in C.
+    `tape` is for shrinking: it maps the name of a random stream to a number of draws after which the stream returns
+    only 0 (default: never). `latency` is that of the network. `limit` is in seconds of virtual time; then the run fails
+    with a DeadlockError that lists the waiting tasks. `any_hashes`: run even if the order of sets of strings differs
+    between processes. An error of the program is in the result. Raises SimulationError for a bad seed, and for what a
+    simulation cannot control: hashes that are not fixed, a thread, a real socket, `time.sleep`, a client in C.
 
     Examples:
         >>> async def main():
@@ -109,7 +109,7 @@ def _attempt(main: Main, loop: SimulationLoop) -> tuple[Run, str | None, Simulat
             program = main()
             if not asyncio.iscoroutine(program):
                 raise SimulationError(
-                    f"a simulation runs a coroutine function, and {_shown(main)} returned {program!r}"
+                    f"a simulation runs an `async def` function, but {_shown(main)} is none: it returned {program!r}"
                 )
             value = loop.run_until_complete(program)
         except KeyboardInterrupt:
@@ -153,7 +153,7 @@ def _garbage_collected_after() -> Iterator[None]:
 
 
 class RunOptions(TypedDict, total=False):
-    """The options of `run`, which `search` takes too."""
+    """The options that `search` passes to `run`."""
 
     tape: Mapping[str, int] | None
     latency: Latency | None

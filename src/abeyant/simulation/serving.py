@@ -83,7 +83,7 @@ class Server(asyncio.AbstractServer):
     abort_clients = close_clients
 
     async def wait_closed(self) -> None:
-        """Return once it is closed."""
+        """Wait until the server is closed."""
         if self._listening:
             waiter = self._loop.create_future()
             self._waiters.append(waiter)
@@ -98,14 +98,14 @@ class Server(asyncio.AbstractServer):
 
 
 class Serving:
-    """The loop's methods for connections: a mixin, to be the first base class."""
+    """A mixin with the event loop's methods for connections; name it before the loop class that it overrides."""
 
     network: Network
 
     create_future: Callable[[], asyncio.Future[Any]]
 
     async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> list[tuple[Any, ...]]:
-        """Return the one address of a host in this network."""
+        """Return the address of a host in the simulated network, as a list of one."""
         if isinstance(host, bytes):
             host = host.decode()
         address = self.network.resolve(host), int(port or 0)
@@ -150,7 +150,7 @@ class Serving:
     async def sock_connect(self, sock: Any, address: Address) -> None:
         """Connect a socket that was made in the simulation."""
         if not isinstance(sock, SimulatedSocket):
-            raise SimulationError(f"a real socket is not simulated: {sock!r}")
+            raise SimulationError(f"a simulation cannot connect {sock!r}: make the socket while the simulation runs")
         sock.endpoint = await self._connect(address[0], address[1])
 
     async def connect_accepted_socket(
@@ -180,7 +180,7 @@ class Serving:
         _refuse_tls(ssl)
         if sock is not None:
             if not isinstance(sock, ListeningSocket):
-                raise SimulationError(f"a real socket is not simulated: give host and port instead of {sock!r}")
+                raise SimulationError(f"a simulation cannot listen on {sock!r}: give host and port instead")
             listening = [sock]
         else:
             hosts = [host] if host is None or isinstance(host, str) else list(host)
@@ -191,23 +191,25 @@ class Serving:
         return server
 
     def _refuse_udp(self, *_: Any, **__: Any) -> Never:
-        raise SimulationError("datagrams are not simulated: a simulation's network carries TCP only")
+        raise SimulationError("a simulation cannot send datagrams, as its network carries TCP only: use a connection")
 
     def _refuse_unix(self, *_: Any, **__: Any) -> Never:
-        raise SimulationError("Unix sockets are not simulated: connect by host and port")
+        raise SimulationError("a simulation has no Unix sockets: connect by host and port")
 
     def _refuse_subprocess(self, *_: Any, **__: Any) -> Never:
-        raise SimulationError("a subprocess is not simulated: run its code as a coroutine, a process of the simulation")
+        raise SimulationError("a simulation cannot start a subprocess: run its code as a process of the simulation")
 
     def _refuse_pipe(self, *_: Any, **__: Any) -> Never:
-        raise SimulationError("pipes are not simulated: connect by host and port")
+        raise SimulationError("a simulation has no pipes: connect by host and port")
 
     def _refuse_tls_upgrade(self, *_: Any, **__: Any) -> Never:
         _refuse_tls(True)
         raise AssertionError
 
     def _refuse_socket(self, *_: Any, **__: Any) -> Never:
-        raise SimulationError("a real socket is not simulated: use asyncio's streams, or loop.create_connection")
+        raise SimulationError(
+            "a simulation cannot use sockets directly: use asyncio's streams, or loop.create_connection"
+        )
 
     create_datagram_endpoint = _refuse_udp
     create_unix_connection = create_unix_server = _refuse_unix
@@ -220,10 +222,10 @@ class Serving:
 
 def _refuse_tls(ssl: Any) -> None:
     if ssl:
-        raise SimulationError("TLS is not simulated: connect in plaintext, which the same code does with ssl=None")
+        raise SimulationError("a simulation has no TLS: connect in plaintext, as the same code does with ssl=None")
 
 
 def _endpoint_of(sock: Any) -> Endpoint:
     if not isinstance(sock, SimulatedSocket) or sock.endpoint is None:
-        raise SimulationError(f"a real socket is not simulated: {sock!r}")
+        raise SimulationError(f"{sock!r} is no connected socket of the simulation: give host and port instead")
     return sock.endpoint

@@ -24,7 +24,7 @@ class SimulatedSocket:
         """Take the arguments of `socket.socket`. Raises SimulationError unless it is a stream over TCP."""
         options = dict(zip(("family", "type", "proto", "fileno"), args, strict=False)) | kwargs
         if options.get("fileno") is not None:
-            raise SimulationError("a simulation has no file descriptors: it cannot take over a real socket")
+            raise SimulationError("a simulation cannot take over a file descriptor: make a new socket")
         family, kind = options.get("family", socket.AF_INET), options.get("type", socket.SOCK_STREAM)
         if family not in (-1, socket.AF_INET, socket.AF_INET6) or kind not in (-1, socket.SOCK_STREAM):
             raise SimulationError(f"a simulation's network carries TCP only, not a socket of {family!r} and {kind!r}")
@@ -37,11 +37,11 @@ class SimulatedSocket:
             raise SimulationError("a simulated socket cannot block: use asyncio's streams")
 
     def settimeout(self, timeout: float | None) -> None:
-        """Accept 0, as `setblocking(False)`."""
+        """Accept 0, as `setblocking(False)` does. Raises SimulationError for other time-outs, which would block."""
         self.setblocking(timeout != 0)
 
     def gettimeout(self) -> float:
-        """Return 0: it never blocks."""
+        """Return 0: the socket never blocks."""
         return 0.0
 
     def setsockopt(self, *_: Any) -> None:
@@ -52,7 +52,7 @@ class SimulatedSocket:
         return 0
 
     def fileno(self) -> int:
-        """Return a number that no file has; -1 once it is closed."""
+        """Return a number that no file has; -1 once the socket is closed."""
         return 1 << 30 if self._open else -1
 
     def getsockname(self) -> Address:
@@ -60,7 +60,7 @@ class SimulatedSocket:
         return self.endpoint.local if self.endpoint else ("0.0.0.0", 0)
 
     def getpeername(self) -> Address:
-        """Return the other end's address. Raises OSError if it is not connected."""
+        """Return the other end's address. Raises OSError if the socket is not connected."""
         if self.endpoint is None:
             raise OSError(107, "Transport endpoint is not connected")
         return self.endpoint.remote
@@ -71,18 +71,20 @@ class SimulatedSocket:
             self.endpoint.abandon()
 
     def close(self) -> None:
-        """Close the socket, and the connection unless a transport owns that."""
+        """Close the socket; close its connection, too, unless a transport uses the connection."""
         self._open = False
         if self.endpoint is not None and self.endpoint.transport is None:
             self.endpoint.abandon()
 
     def detach(self) -> int:
-        """Mark it as closed, keep its connection open, and return -1."""
+        """Mark the socket as closed, keep its connection open, and return -1."""
         self._open = False
         return -1
 
     def _refuse(self, *_: Any, **__: Any) -> Never:
-        raise SimulationError("a socket's methods are not simulated: use asyncio's streams, or loop.create_connection")
+        raise SimulationError(
+            "a simulated socket cannot bind, connect, send or receive: use asyncio's streams, or loop.create_connection"
+        )
 
     bind = connect = connect_ex = listen = accept = send = sendall = sendto = recv = recv_into = recvfrom = _refuse
     makefile = sendfile = _refuse
@@ -130,7 +132,7 @@ class ListeningSocket:
         return SimulatedSocket(endpoint=endpoint), endpoint.remote
 
     def set_reader(self, callback: Callable[[], object] | None) -> None:
-        """Call `callback` while clients wait to be accepted; None stops that."""
+        """Call `callback` in each turn of the loop in which clients wait to be accepted; None ends these calls."""
         self._reader, self._context = callback, contextvars.copy_context()
         self._wake()
 
@@ -146,17 +148,17 @@ class ListeningSocket:
             self._wake()
 
     def setblocking(self, flag: bool) -> None:
-        """Do nothing: it never blocks."""
+        """Do nothing: the socket never blocks."""
 
     def setsockopt(self, *_: Any) -> None:
         """Do nothing: no option changes this network."""
 
     def getsockname(self) -> Address:
-        """Return the address at which it listens."""
+        """Return the address at which the socket listens."""
         return self.address
 
     def fileno(self) -> int:
-        """Return a number that no file has, and -1 once it is closed."""
+        """Return a number that no file has; -1 once the socket is closed."""
         return 1 << 30 if self._open else -1
 
     def close(self) -> None:

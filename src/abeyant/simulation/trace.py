@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 
 class Event(NamedTuple):
-    """One event of a trace."""
+    """One event of a run: when and what happened, with the size and hash of the bytes that arrived, if any."""
 
     at: float
     what: str
     size: int
     digest: str
-    """Hash of its bytes."""
+    """Hash of the event's bytes."""
 
 
 class Trace:

@@ -1,7 +1,8 @@
 """A connection in memory: two endpoints, each with its transport. Bytes arrive in order, after a random latency.
 
-It ends as TCP does. `close` sends what was written and then a FIN; bytes that arrive at a closed end cause a reset;
-`abort`, and `close` or the end of a process with unread bytes, send a reset. A slow reader pauses the writer.
+A connection ends as in TCP. `close` sends what was written and then a FIN; bytes that arrive at a closed end cause a
+reset. `abort` sends a reset, and so does `close`, or the end of the process, if bytes are unread. A slow reader pauses
+the writer.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Endpoint:
                 self.transport._lost_soon(None)
 
     def end_with_owner(self) -> None:
-        """Close as the system closes connections of a killed process; its protocol is not called."""
+        """Close as the operating system does for a killed process: EOF, or a reset if bytes are unread."""
         if not self.closed:
             self.closed = True
             if self._unread:
@@ -103,7 +104,7 @@ class Endpoint:
 
 
 class Transport(asyncio.Transport):
-    """The transport of one endpoint."""
+    """The asyncio transport of one endpoint."""
 
     def __init__(
         self, endpoint: Endpoint, protocol: asyncio.BaseProtocol, made: asyncio.Future[None] | None = None
@@ -226,7 +227,7 @@ class Transport(asyncio.Transport):
             self._protocol.pause_writing()
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
-        """Send all of them, in order."""
+        """Send the bytes of all items, in order."""
         self.write(b"".join(list_of_data))
 
     def _unchoke(self) -> None:
@@ -245,7 +246,7 @@ class Transport(asyncio.Transport):
             self._endpoint.send(_EOF)
 
     def get_write_buffer_size(self) -> int:
-        """Return the number of bytes in the write buffer: those that a slow reader leaves beyond the socket buffers."""
+        """Return how many bytes the write buffer holds: unread bytes beyond the 256 KiB that socket buffers hold."""
         return max(self._endpoint.peer.arriving - _SYSTEM, 0)
 
     def get_write_buffer_limits(self) -> tuple[int, int]:

@@ -6,7 +6,7 @@
     with site.serve(port=8080) as server: print(server.url)
 
 It is for one person and a few programs, on one machine: loopback by default, HTTP/1.1 without TLS.
-h11 reads and writes the messages; `guard.py` refuses requests, `connection.py` limits the use by one client.
+h11 reads and writes the messages. `guard.py` refuses unsafe requests; `connection.py` limits what one client may use.
 """
 
 from __future__ import annotations

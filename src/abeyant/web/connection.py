@@ -1,4 +1,4 @@
-"""One client's connection: requests in, responses out, within the site's limits."""
+"""Serve one client's connection: read its requests and send the responses, within the site's limits."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Streams:
 
 
 class Connection:
-    """The connection of one client, on the server's loop."""
+    """The connection of one client, served on the server's event loop."""
 
     def __init__(self, site: Routes, guard: Guard, streams: Streams, busy: bool = False) -> None:
         """With `busy`, respond to any request with 503."""
@@ -116,7 +116,7 @@ class Connection:
         return event
 
     async def _receive_body(self, headers: Mapping[str, str]) -> bytes:
-        """Return the body. Raises HttpError 413 as soon as it is known to be too large, before it is read."""
+        """Return the body. Raises HttpError 413 as soon as the body is known to be too large."""
         limit = self._limits.body
         if int(headers.get("content-length", "0")) > limit:
             raise HttpError(413, f"the body exceeds the limit of {limit:,} bytes")
@@ -176,7 +176,7 @@ class Connection:
         await self._drain()
 
     async def _stream(self, events: Events) -> None:
-        """Send events until there are no more, the client leaves, or it does not read for `Limits.send` seconds."""
+        """Send events until their source ends, or the client leaves or does not read for `Limits.send` seconds."""
         if self._streams.left <= 0:
             await self._send(_error(503, "too many event streams are open: close one"), "GET")
             return
@@ -224,7 +224,7 @@ class Connection:
             await self._writer.drain()
 
     async def _linger(self) -> None:
-        """Read and drop the rest of a request, at most 4 MiB: a reset would drop the response that is on its way."""
+        """Read and discard the rest of a request, up to 4 MiB. Else a reset would destroy the response on its way."""
         if self._writer.can_write_eof():
             self._writer.write_eof()
         for _ in range(64):
@@ -238,7 +238,7 @@ def _size(head: h11.Request) -> int:
 
 
 def _query(text: str) -> tuple[dict[str, str], str | None]:
-    """Return the parameters, and the name of one that occurs twice, if any."""
+    """Return the query's parameters, and the name of a parameter that occurs twice, or None."""
     query: dict[str, str] = {}
     repeated = None
     for name, value in parse_qsl(text, keep_blank_values=True):
@@ -278,7 +278,7 @@ async def _call(handler: Handler, request: Request) -> Any:
 
 
 async def _in_thread(handler: Handler, request: Request) -> Any:
-    """Run a handler that may block in a thread of its own, which the interpreter does not wait for at its end."""
+    """Run a handler that may block in a daemon thread, for which the interpreter does not wait when it exits."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 

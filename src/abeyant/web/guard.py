@@ -2,8 +2,8 @@
 
 A page from elsewhere, open in a browser on this machine, can send requests to loopback. Three things keep it out:
 
-* *Host* must be an address, a name of this machine, or an allowed name. So a name of the attacker's that resolves to
-  this machine (DNS rebinding) is refused: a browser sends the name.
+* *Host* must be an address, a name of this machine, or an allowed name. So an attacker's name that resolves to this
+  machine (DNS rebinding) is refused: a browser sends that name as Host.
 * *Origin*, which browsers send with all requests that may change state, must be this site's own; and Sec-Fetch-Site
   must be "same-origin" or "none", unless the user followed a link.
 * No CORS header is sent, so no other origin can read a response.
@@ -25,7 +25,7 @@ _ALLOW = "by hosts= or abeyant broker --advertise"
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether `host`, a name or an address, is this machine's loopback alone."""
+    """Return whether `host`, a name or an address, is reachable from this machine only (loopback)."""
     if host == "localhost":
         return True
     try:
@@ -35,22 +35,22 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Checks requests by their head. Raises HttpError: 401, 403 or 421."""
+    """Checks the host, the origin and the token of requests. Raises HttpError: 401, 403 or 421."""
 
     def __init__(self, host: str, token: str | None, hosts: Collection[str] = ()) -> None:
         """`token` may be None on loopback only; `hosts` are further names of this machine that clients use.
 
-        Raises AbeyantError for a host beyond loopback without a token, and for an empty token.
+        Raises AbeyantError for a host beyond loopback without a token, and for a token that is too short or not ASCII.
         """
         if token is not None and (len(token) < 8 or not token.isascii() or not token.isprintable() or " " in token):
-            raise AbeyantError("a token is at least 8 printable ASCII characters without spaces")
+            raise AbeyantError("the token is invalid: it must be at least 8 printable ASCII characters without spaces")
         if token is None and not is_loopback(host):
             raise AbeyantError(f"{host} is not loopback, so others can reach it: give a token, or listen on 127.0.0.1")
         self._token = token
         self._names = {"localhost", host.lower(), socket.gethostname().lower(), *(name.lower() for name in hosts)}
 
     def check(self, method: str, headers: Mapping[str, str], query: Mapping[str, str]) -> None:
-        """Raise HttpError unless host, origin and token of the request are right."""
+        """Raise HttpError unless the host, the origin and the token of a request are allowed."""
         host = headers.get("host", "")
         if not self._is_own_address(host):
             raise HttpError(421, f"host {host[:200]!r} is not served here: use an address, or allow the name, {_ALLOW}")
@@ -78,7 +78,7 @@ class Guard:
     def _check_origin(self, method: str, headers: Mapping[str, str], host: str) -> None:
         origin = headers.get("origin")
         if origin is not None and origin.lower() != f"http://{host.lower()}":
-            raise HttpError(403, f"origin {origin[:200]!r} is another site's")
+            raise HttpError(403, f"origin {origin[:200]!r} is another site: send requests from this site's pages")
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             followed = method in _SAFE and headers.get("sec-fetch-mode") == "navigate"
             if not followed or headers.get("sec-fetch-dest", "document") != "document":

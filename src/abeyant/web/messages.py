@@ -12,7 +12,7 @@ JSON = "application/json"
 
 
 class HttpError(AbeyantError):
-    """Raised to refuse a request, with a status and one line that gives the reason."""
+    """Raised to refuse a request: an HTTP status, and one line that gives the reason."""
 
     def __init__(self, status: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
         """`message` is sent to the client: put nothing secret in it."""
@@ -65,9 +65,9 @@ class Response(NamedTuple):
 
 
 class Events(NamedTuple):
-    """A stream of server-sent events, as long as the client reads: each item of `source` is sent as JSON.
+    """A stream of server-sent events: each item of `source` is sent as JSON, as long as the client reads.
 
-    A slow reader delays the next item, so it holds one item in memory and not a queue of them.
+    The next item is taken only when the last one is sent, so a slow reader holds one item in memory, not a queue.
     """
 
     source: AsyncIterator[object]

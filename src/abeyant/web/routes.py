@@ -10,7 +10,7 @@ from abeyant.web.messages import Handler, HttpError
 
 
 class Limits(NamedTuple):
-    """Limits of clients; beyond them requests are refused (408, 413, 431, 503) or connections closed."""
+    """Limits for clients. Beyond a limit, requests are refused (408, 413, 431, 503) or connections are closed."""
 
     body: int = 1 << 20  # bytes of a request's body
     head: int = 16 << 10  # bytes of a request's line and headers
@@ -30,12 +30,12 @@ class Routes:
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
-        """`limits` bounds what one client, and all together, may use (default: those of `Limits`)."""
+        """`limits` bounds what one client, and all clients together, may use (default: `Limits()`)."""
         self.limits = Limits() if limits is None else limits
         self._routes: dict[tuple[str, ...], dict[str, Handler]] = {}
 
     def get(self, path: str, handler: Handler) -> None:
-        """Add a route for GET and HEAD. The handler must not change state: a link or image elsewhere could call it."""
+        """Add a route for GET and HEAD. The handler must not change state: a link on another site could call it."""
         self.add("GET", path, handler)
 
     def post(self, path: str, handler: Handler) -> None:
@@ -43,7 +43,7 @@ class Routes:
         self.add("POST", path, handler)
 
     def add(self, method: str, path: str, handler: Handler) -> None:
-        """Add a route. Raises ValueError where there is one already, or the path does not begin with a slash."""
+        """Add a route. Raises ValueError if it exists already, or if the path does not begin with a slash."""
         if not path.startswith("/"):
             raise ValueError(f"a path begins with a slash, not {path!r}")
         methods = self._routes.setdefault(tuple(path[1:].split("/")), {})
@@ -66,7 +66,7 @@ class Routes:
         if allowed:
             listed = ", ".join(sorted(allowed))
             head = ", HEAD" if "GET" in allowed else ""
-            raise HttpError(405, f"{method} is not possible here: {listed}", (("allow", listed + head),))
+            raise HttpError(405, f"{method} is not possible here: use {listed}", (("allow", listed + head),))
         raise HttpError(404, f"there is nothing at {raw_path[:200]}")
 
 

@@ -27,7 +27,7 @@ class Server:
     """A server over HTTP in a thread of its own. `close` it, or use it as a context manager."""
 
     def __init__(self, site: Routes, guard: Guard, host: str, port: int, name: str) -> None:
-        """Not for users. Listen, and start the thread. `name` is the host by which clients reach it."""
+        """Not for users. Listen, and start the thread. `name` is the host in `url`."""
         self._site = site
         self._guard = guard
         self._listener = _listen(host, port)
@@ -54,7 +54,7 @@ class Server:
         return self._closed
 
     def close(self) -> None:
-        """Stop listening and close the connections. A second call does nothing. From any thread but its own."""
+        """Stop listening and close the connections. A second call does nothing. Call it from another thread."""
         if self._closed:
             return
         self._closed = True
@@ -142,7 +142,7 @@ _inherited: list[object] = []
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Raises AbeyantError if it cannot listen there."""
+    """Return a listening socket. Raises AbeyantError if the address is invalid or taken."""
     if type(port) is not int or not 0 <= port <= 65_535:
         raise AbeyantError(f"a port is a whole number from 0 to 65535, not {port!r}")
     listener = None

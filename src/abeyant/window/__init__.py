@@ -1,4 +1,4 @@
-"""The window: a page on this machine that shows what waits in a running program.
+"""The window: a web page on this machine that shows what waits in a running program.
 
     >>> from abeyant import SystemTimer, window
     >>> view = window.serve(SystemTimer("rpc"))  # of a broker's cluster it has buttons for faults and the clock
@@ -6,8 +6,8 @@
     'http://127.0.0.1:.../'
     >>> view.close()
 
-It runs in a thread of its own, so it lives while the program's loop is blocked, and reads only while a page is open.
-Needs the extra `window`: pip install '.[window]'.
+The window runs in a thread of its own, so it works even while the program's event loop is blocked. It reads the
+program's state only while a page is open. Needs the extra `window`: pip install '.[window]'.
 """
 
 from __future__ import annotations

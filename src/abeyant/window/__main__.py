@@ -17,15 +17,15 @@ _ORDER = "from abeyant.window.attached import attached\nattached({answer!r}, {po
 
 
 def attach(pid: int, port: int) -> str:
-    """Open a window in the process `pid`, on all of its timers and purgatories; return the address.
+    """Open a window in the process `pid`, on all of its timers and purgatories; return the window's address.
 
-    Raises AbeyantError if this Python cannot attach (before 3.14), the process refuses, or does not respond in 30 s.
+    Raises AbeyantError if this Python is older than 3.14, or if the process refuses or does not respond in 30 s.
     """
     remote_exec: Any = getattr(sys, "remote_exec", None)
     if remote_exec is None:
         version = ".".join(map(str, sys.version_info[:2]))
         raise AbeyantError(
-            f"Python {version} cannot attach to a process, 3.14 can: call abeyant.window.serve(...) in the program"
+            f"Python {version} cannot attach to a process: use 3.14 or call abeyant.window.serve(...) in the program"
         )
     with tempfile.TemporaryDirectory(prefix="abeyant-window-") as folder:
         answer, order = Path(folder, "answer.json"), Path(folder, "order.py")
@@ -48,7 +48,7 @@ def attach(pid: int, port: int) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Attach and print the window's address; errors are one line and status 2."""
+    """Attach to the process and print the window's address. Return 0; or print an error in one line and return 2."""
     parser = argparse.ArgumentParser(prog="python -m abeyant.window", description="Open a window in a running program.")
     parser.add_argument("pid", type=int, metavar="PID", help="process id of the program")
     parser.add_argument("--port", type=int, default=0, help="port of the window; 0 picks a free one (default: 0)")

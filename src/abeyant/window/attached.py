@@ -1,4 +1,4 @@
-"""Run in the program that `python -m abeyant.window PID` attaches to: a window on all timers and purgatories."""
+"""Open a window on all timers and purgatories of a program: `python -m abeyant.window PID` calls `attached` in it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _windows: list[Window] = []
 
 
 def attached(answer: str, port: int) -> None:
-    """Open the window, and write its address or the error to the file `answer`, as JSON, by a rename."""
+    """Open the window, and atomically write its address or the error as JSON to the file `answer`."""
     things = [thing for thing in everything() if isinstance(thing, (Timer, Purgatory, aio.Purgatory))]
     try:
         if not things:
-            raise AbeyantError("it has no timer and no purgatory of Abeyant")
+            raise AbeyantError("the program has no timer and no purgatory of Abeyant, so there is nothing to show")
         window = serve(*things, port=port)
         _windows.append(window)
         told = {"url": window.url}

@@ -1,7 +1,7 @@
-"""Read the state of a broker cluster from the window's own thread, so that it is shown while the loop is blocked.
+"""Read a broker cluster's state from the window's own thread, so that it is shown even while the loop is blocked.
 
-Nothing here waits for the cluster's loop. It reads single attributes and copies of collections, each made in one
-operation of the interpreter; so a change meanwhile may show in one row and not yet in the next.
+Nothing here waits for the cluster's loop. The functions read single attributes, and copy collections in one operation
+of the interpreter. So if the cluster changes meanwhile, one row may show the change while another does not yet.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def purgatories_of(cluster: Cluster) -> list[PurgatoryView]:
 
 
 def describe(broker: Broker, operation: BrokerOperation, keys: list[str]) -> Described:
-    """Return the description of a request that waits in a broker, with what would complete it."""
+    """Return the description of a request that waits in a broker, and of what would complete the request."""
     waiting = operation.describe(0)
     pairs = sorted(waiting.keys[:_KEYS_READ], key=_is_internal)  # internal topics last; otherwise the order is kept
     names = [f"{name}-{part}" if isinstance(part, int) else f"{name} {part}" for name, part in pairs]
@@ -63,7 +63,7 @@ _UNTIL: Final = {
     "DelayedElectLeader": "a new leader for {listed}",
     "DelayedPeerResponse": "the other broker's response",
 }
-"""The text of what completes an operation, by class. `_until` computes that of other classes."""
+"""By class of operation, a text that says what completes it. `_until` computes the text for other classes."""
 
 
 def _is_internal(key: tuple[str, int | str]) -> bool:
@@ -71,7 +71,7 @@ def _is_internal(key: tuple[str, int | str]) -> bool:
 
 
 def _until(operation: Any, names: list[str]) -> str:
-    """Return what would complete the request."""
+    """Return a text that says what would complete the request; "" if unknown."""
     kind = type(operation).__name__
     listed = ", ".join(names[:_LONG_LISTS]) + (" ..." if len(names) > _LONG_LISTS else "")
     if kind in ("DelayedProduce", "DelayedDeleteRecords"):
@@ -84,7 +84,7 @@ def _until(operation: Any, names: list[str]) -> str:
 
 
 def _acks(pending: Any) -> str:
-    """Return the offset that a partition of a Produce or DeleteRecords needs, and the replicas that lag."""
+    """Return a text with the offset that a partition of a Produce or DeleteRecords needs, and the replicas behind."""
     partition, required = pending.partition, pending.required
     if hasattr(pending, "leader_epoch"):
         behind = [
@@ -148,7 +148,7 @@ def _broker(broker: Broker, leader_counts: Counter[int]) -> dict[str, Any]:
 
 
 async def _partitions(cluster: Cluster, text: str, internal: bool, pacer: Pacer) -> dict[str, Any]:
-    """Return up to `ROWS` partitions, those with a replica out of sync or behind first."""
+    """Return up to `ROWS` partitions as JSON values; first those with most replicas out of sync or behind."""
     rows = []
     total = 0
     for topic in list(cluster.controller.topics.values()):
@@ -199,7 +199,7 @@ def _partition(cluster: Cluster, state: Any) -> dict[str, Any]:
 
 
 async def _sessions(brokers: Iterable[Broker], pacer: Pacer) -> dict[tuple[str, str], tuple[float, float]]:
-    """Return the seconds left of members' sessions, and the session time-outs, by group and member."""
+    """Return, by (group, member), the seconds until the member's session expires, and the session time-out."""
     sessions: dict[tuple[str, str], tuple[float, float]] = {}
     for broker in sorted(brokers, key=lambda node: not node.paused):  # those of running brokers last, to replace others
         room = broker.heartbeat_purgatory

@@ -15,7 +15,7 @@ __all__ = ["add_arguments"]
 
 
 def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
-    """Add the sub-command `broker` with `--window`. Its parsed arguments have `run`."""
+    """Add the sub-command `broker` with `--window`. In its parsed arguments, `run` is the function to call."""
     parser = command.add_arguments(subparsers)
     parser.add_argument(
         "--window",

@@ -22,7 +22,7 @@ class LoopView:
         self._lag = 0.0
 
     def look(self) -> dict[str, Any]:
-        """Return the lag and the blocked time in seconds, and the stack while blocked. O(1)."""
+        """Return the loop's lag and blocked time in seconds, and the stack of its thread while it is blocked. O(1)."""
         loop = self.loop
         now = time.monotonic()
         blocked = 0.0 if self._asked is None else now - self._asked

@@ -1,4 +1,4 @@
-"""The window's page: one HTML document with its style and scripts, which requests nothing but its events."""
+"""The window's page: one HTML document with its style and scripts. It requests nothing but the stream of events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WHEEL = _HERE.parent / "pages" / "wheel.js"  # the drawing, shared with reports
 
 @cache
 def page() -> Response:
-    """Return the page. Its content security policy allows no other script, and no connection to other servers."""
+    """Return the page. The content security policy allows no script but the page's own, and no other server."""
     script = "\n".join(map(_text, (_WHEEL, _HERE / "window.js", _HERE / "window.cluster.js")))
     html = _text(_HERE / "window.html")
     style = f"{_text(_HERE / 'window.css')}\n{_text(_WHEEL.with_suffix('.css'))}"

@@ -79,7 +79,9 @@ class Window:
             timer = item._timer if isinstance(item, aio.Purgatory) else None if room is None else timer_of(room)
             self._add_timer(f"{name}'s timer", timer)
         elif isinstance(item, IdleDetector):
-            raise AbeyantError(f"{name}: give the window the detector's timer, IdleDetector(..., timer=timer)")
+            raise AbeyantError(
+                f"{name}: a window cannot show an IdleDetector: pass its timer, as in IdleDetector(..., timer=timer)"
+            )
         elif isinstance(item, asyncio.AbstractEventLoop):
             self._add_loop(name, item)
         elif _is_cluster(item):
@@ -102,7 +104,7 @@ class Window:
 
     def _add_cluster(self, name: str, cluster: Any) -> None:
         if self._cluster is not None:
-            raise AbeyantError("a window shows one broker cluster: open another window for another")
+            raise AbeyantError("a window shows only one broker cluster: open another window for the other cluster")
         if cluster._loop is None:
             raise AbeyantError("the cluster is not open: use it in a `with` statement, or call open()")
         from abeyant.broker.control.serving import add_control_routes
@@ -167,10 +169,10 @@ def serve(
     """Open a window on timers, purgatories, event loops and a broker cluster; return it. `url` is its address.
 
     `things` are shown by their own names; `names` maps names to further things (unlike the `names` of
-    `metrics.Collector`). The timer of a purgatory and the loop of an `aio.Timer` are shown too, and so is the event
-    loop that runs in the calling thread. `port` 0 picks a free one. `host` beyond loopback needs a `token`, which
-    clients must send; `hosts` are further names by which clients reach this machine. Nothing is read while no page is
-    open. Raises AbeyantError for other objects, and for a port that is taken.
+    `metrics.Collector`). The timer of a purgatory, the loop of an `aio.Timer`, and the event loop that runs in the
+    calling thread are shown, too. `port` 0 picks a free one. `host` beyond loopback needs a `token`, which clients must
+    send; `hosts` are further names by which clients reach this machine. Nothing is read while no page is open. Raises
+    AbeyantError for other objects, and for a port that is taken.
 
     Examples:
         >>> with serve(SystemTimer("rpc")) as view:

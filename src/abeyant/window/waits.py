@@ -59,7 +59,7 @@ class PurgatoryView(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A pending operation, as it was read."""
+    """A pending operation that matches the search, as it was read."""
 
     deadline: float
     number: int  # unique, so that sorting compares no further field
@@ -69,12 +69,12 @@ class Match(NamedTuple):
 
 
 async def read_waits(views: Sequence[PurgatoryView], search: str, only: str, client: str) -> dict[str, Any]:
-    """Return the pending operations that expire first as JSON values, with their number and the clients that have most.
+    """Return the pending operations that expire first, their number, and the clients with most of them, as JSON values.
 
     `search` is a text to find in a key, kind, client or purgatory's name, ignoring case; `only` is a purgatory's name
-    and `client` a client id; '' selects all. Clients are counted whatever `search` and `client` are. O(watches), at
-    most `MOST_SLOTS` of each purgatory, in slices. Only the first are kept meanwhile: many surviving objects would make
-    the garbage collector traverse all of the program's.
+    and `client` a client id; '' selects all. Clients are counted regardless of `search` and `client`. O(watches), at
+    most `MOST_SLOTS` of each purgatory, in slices. During the reading only the operations that expire first are kept:
+    many surviving objects would make the garbage collector traverse all objects of the program.
     """
     search = search.casefold()
     first: list[Match] = []
@@ -157,7 +157,7 @@ def _row(entry: Match) -> dict[str, Any]:
 
 
 def clock_of(timer: Any) -> float | None:
-    """Return the time of a purgatory's timer, in seconds; None if it has no clock."""
+    """Return the time of a purgatory's timer, in seconds; None if the timer has no clock."""
     time = getattr(timer, "time", None)
     return time() if callable(time) else None
 

@@ -198,8 +198,8 @@ def test_it_is_refused_in_one_line_while_freezegun_holds_them(run: RunReal) -> N
                 async with aio.virtual_time(clocks=True):
                     pass
             assert str(refused.value) == (
-                "clocks=True: freezegun patches time.monotonic at this moment: enter virtual time before it, or use "
-                "only one of the two"
+                "clocks=True: freezegun patches time.monotonic at this moment: enter virtual time before it does, or "
+                "use only one of the two"
             )
         assert "VirtualSelector" not in type(loop._selector).__name__  # type: ignore[attr-defined]
         await asyncio.sleep(0)

@@ -3,11 +3,11 @@
 For tests and simulations. `asyncio.sleep(3600)`, `asyncio.timeout`, `wait_for`, `call_later` and everything built on
 them finish at once, in deadline order, the same way in every run. docs/virtual-time.md is the manual.
 
-The idea is that of trio's MockClock with autojump, and of fluxcapacitor before it: while every task waits, no task can
-tell whether time passes slowly or at once. The modules:
+The idea comes from trio's MockClock with autojump, and before that from fluxcapacitor: while every task waits, no task
+can tell whether time passes slowly or at once. The modules:
 
-* `clock` has the user's `VirtualClock`; `timeline`, its base, has the current time and where it may go next.
-* `selector` replaces the selector in which a loop sleeps, and moves the clock there.
+* `clock` has the user's `VirtualClock`; `timeline`, its base class, has the current time and computes the next one.
+* `selector` replaces the selector in which a loop sleeps: it moves the clock instead.
 * `outside` finds what could still wake the loop from outside: `sockets`, `connects`, `threads`, `signals`, executor
   jobs, processes. `rest` asks the system how a thread sleeps.
 * `mount` installs a clock on a loop and removes it.

@@ -20,11 +20,11 @@ PATIENCE = 30.0
 class VirtualClock(Timeline):
     """A clock for an asyncio loop that jumps to the next deadline when nothing else can run.
 
-    `async with clock:` uses it on the running loop, `run_virtual(main(), clock=clock)` on a new one. Use it from the
-    loop's thread; only `time` is thread-safe.
+    `async with clock:` uses the clock on the running loop, `run_virtual(main(), clock=clock)` on a new loop. Use the
+    clock from the loop's thread; only `time` is thread-safe.
 
-    It does not affect threads: `time.sleep` and other threads' timers are real, and without `clocks` so are Python's
-    clocks.
+    The clock does not affect threads: `time.sleep` and the timers of other threads take real time. Python's own clocks
+    show real time, unless `clocks` is True.
     """
 
     def __init__(
@@ -40,17 +40,17 @@ class VirtualClock(Timeline):
     ) -> None:
         """Create a clock. Times are in seconds, or timedelta.
 
-        `start`: the loop's time on entering. Default: 0 on a new loop; on a running one the next whole second, so that
-        adding seconds stays exact, or if timers are pending, its current time. `autojump`: jump automatically, else
-        only in `advance`. `io_grace`: *real* time to wait for I/O before each jump, while a socket to outside the loop
-        is open or another thread runs. `patience`: *real* time to wait for an executor job or a subprocess, or if only
-        the outside could continue, before that is reported as a deadlock. `limit`: virtual time after entering, after
-        which pending tasks are reported. `clocks`: make `time.time`, `datetime.now`, `time.monotonic` and the like show
-        the loop's time; needs time-machine (AbeyantError if it is missing). `ignore_threads`: threads not to wait for,
-        by their name or class name, or patterns of these as in `fnmatch` ("*" is all).
+        `start`: the loop's time on entering. Default: 0 on a new loop; on a running loop its current time, which is
+        rounded up to a whole second if no timer is pending, so that adding seconds stays exact. `autojump`: jump
+        automatically, else only in `advance`. `io_grace`: *real* time to wait for I/O before each jump, while a socket
+        to outside the loop is open or another thread runs. `patience`: *real* time to wait for an executor job or a
+        subprocess, or when only something outside the loop could continue, before a deadlock is reported. `limit`:
+        virtual time from entering until pending tasks are reported as a deadlock. `clocks`: make `time.time`,
+        `datetime.now`, `time.monotonic` and the like show the loop's time; needs time-machine (AbeyantError if it is
+        missing). `ignore_threads`: names or class names of threads not to wait for, or `fnmatch` patterns ("*" is all).
 
-        Raises TypeError for a value that is not a time, and ValueError for one that is negative or infinite (`patience`
-        and `limit` may be infinite).
+        Raises TypeError for a value that is not a time, and ValueError for a negative or infinite value (`patience` and
+        `limit` may be infinite).
         """
         super().__init__(
             start=start,
@@ -66,19 +66,19 @@ class VirtualClock(Timeline):
         self._mount: Mount | None = None  # of `async with`; `run_virtual` has its own
 
     async def __aenter__(self) -> Self:
-        """Start virtual time on the running loop. Raises RuntimeError if it is in use, or the loop unsuitable."""
+        """Start virtual time on the running loop. Raises RuntimeError if the clock is in use or the loop unsuitable."""
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._mount = Mount(loop, self)
         elif self._task is not None or self._loop is not loop:
-            raise RuntimeError(f"{self!r} is in use already")
+            raise RuntimeError(f"{self!r} is in use already: create another VirtualClock")
         self._task = asyncio.current_task()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Let the loop's time continue from here in real time. Raise the deadlock if there was one."""
+        """End virtual time: the loop's time continues from here in real time. Raise DeadlockError after a deadlock."""
         mount, deadlock, task = self._mount, self._deadlock, self._task
         self._mount = self._deadlock = self._task = None
         if mount is not None:
@@ -101,7 +101,7 @@ def virtual_time(
     clocks: bool = False,
     ignore_threads: str | Iterable[str] = (),
 ) -> VirtualClock:
-    """Return a `VirtualClock` with these options: it starts virtual time on the running loop with `async with`.
+    """Return a `VirtualClock` with these options; its `async with` block puts the running loop into virtual time.
 
     Works on asyncio's selector loops, including ours. Raises DeadlockError, at the end of the block, when nothing can
     run any more.

@@ -1,7 +1,8 @@
 """Track connections that are not accepted yet. If a backlog is full, the kernel retries after 1, 3, 7 real seconds.
 
-A connection to a listening socket of the same loop will be accepted, as its server runs. One to elsewhere on this
-machine may be, and gets the time of two retries; one to another machine gets `io_grace`, like any socket.
+The clock waits for a connection to a listening socket of the same loop, as this loop will accept it. It waits
+for a connection to another socket of this machine as long as two retries take (`ATTEMPTS`), and for a connection to
+another machine `io_grace`, as for any socket.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ _ANY: Final = ("0.0.0.0", "::")
 class Pending(NamedTuple):
     """Connections that are not accepted yet."""
 
-    here: list[str]  # descriptions of those to listening sockets of the same loop
-    active: bool  # whether to wait for others, up to `ATTEMPTS` seconds
+    here: list[str]  # descriptions of connections to listening sockets of the same loop
+    active: bool  # whether to wait for other connections, up to `ATTEMPTS` seconds
 
 
 class _Attempt:
@@ -28,10 +29,10 @@ class _Attempt:
 
 
 class Connects:
-    """Tracks the calls of a loop's `sock_connect`, which makes all its connections."""
+    """A tracker of pending calls of a loop's `sock_connect`, through which the loop makes all its connections."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Track calls on `loop`, once `watch` is installed."""
+        """Track calls on `loop`, once the wrapper from `watch` is installed."""
         self._loop: Any = loop
         self._attempts: list[_Attempt] = []
 
@@ -77,5 +78,5 @@ def _reaches(host: str, address: Any) -> bool:
 
 
 def is_this_machine(host: str) -> bool:
-    """Return whether an address is one of this machine's own."""
+    """Return whether a host is this machine: localhost, a loopback address, or 0.0.0.0 or ::."""
     return host.startswith("127.") or host in ("::1", "localhost", *_ANY)

@@ -35,7 +35,7 @@ class WaitingTask:
     """The source line of the await."""
     awaits: str
     on_tasks: tuple[str, ...]
-    """Names of the tasks that it awaits."""
+    """Names of the tasks that this task awaits."""
 
     def __str__(self) -> str:
         """Return a description of at most four lines."""
@@ -52,7 +52,7 @@ class DeadlockError(AbeyantError, RuntimeError):
     """Nothing can run any more in virtual time. `waiting` and the message list what each task awaits."""
 
     def __init__(self, reason: str, waiting: Iterable[WaitingTask]) -> None:
-        """Begin the message with `reason`, and list up to 50 of the tasks in `waiting`."""
+        """Create the error. Its message begins with `reason`, and lists up to 50 of the tasks in `waiting`."""
         self.reason = reason
         """The reason why nothing can run, a sentence without a full stop."""
         self.waiting = tuple(waiting)
@@ -72,7 +72,7 @@ def all_waiting(
     first: asyncio.Task[Any] | None = None,
     tasks: Iterable[asyncio.Task[Any]] | None = None,
 ) -> list[WaitingTask]:
-    """Return every unfinished task of `loop`, or `tasks`: first the task `first`, then the others by name."""
+    """Describe every unfinished task of `loop`, or of `tasks` if given: `first` first, then the other tasks by name."""
     tasks = asyncio.all_tasks(loop) if tasks is None else tasks
     return [_waiting(task) for task in sorted(tasks, key=lambda task: (task is not first, _by_number(task.get_name())))]
 
@@ -133,7 +133,7 @@ def _place(frame: FrameType) -> str:
 
 
 def _awaited(inner: list[FrameType], future: object) -> str:
-    """Describe the library call that waits and its object or future; without a call, the future."""
+    """Describe what a task awaits: the library call in `inner` and its object or future; without a call, `future`."""
     if not inner:
         return "a task" if isinstance(future, asyncio.Task) else _short(future)
     variables = inner[0].f_locals
@@ -155,7 +155,7 @@ def _short(value: object) -> str:
 
 
 def _tasks_in(inner: list[FrameType], future: Any) -> Iterator[asyncio.Task[Any]]:
-    """Yield the unfinished tasks behind a future: itself, or those of `gather`, a task group or `asyncio.wait`."""
+    """Yield the unfinished tasks behind a future: itself, or the tasks of `gather`, a task group or `asyncio.wait`."""
     candidates: list[Any] = [future, *getattr(future, "_children", ())]
     for frame in inner:
         variables = frame.f_locals

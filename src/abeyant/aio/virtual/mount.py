@@ -23,15 +23,15 @@ _STEP_BACK = 1.0  # seconds
 
 
 class Mount:
-    """Installs a virtual clock on a loop: replaces the instance's `time`, selector and some methods until `remove`.
+    """A virtual clock's installation on a loop: replaces its `time`, its selector and some methods until `remove`.
 
-    If the loop has a method `_use_clock`, as abeyant's own loop does, calls it with the new clock too.
+    If the loop has a method `_use_clock`, as abeyant's own loop does, calls that with the new clock too.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Timeline, *, fresh: bool = False) -> None:
-        """Install `clock` on `loop`. `fresh`: the loop is new. Raises RuntimeError if that is impossible."""
+        """Install `clock` on `loop`. `fresh`: the loop is new. Raises RuntimeError if clock or loop cannot be used."""
         if clock._loop is not None:
-            raise RuntimeError(f"{clock!r} is in use on another loop")
+            raise RuntimeError(f"{clock!r} is in use on another loop: create another VirtualClock")
         selector = getattr(loop, "_selector", None)
         if isinstance(selector, VirtualSelector):
             raise RuntimeError(f"this loop is in virtual time already, with {selector.clock!r}: use that clock")
@@ -72,7 +72,7 @@ class Mount:
                 raise
 
     def _start(self, fresh: bool) -> float:
-        """Return the loop's new time. With pending timers it is the current one, so that they keep their delays."""
+        """Return the loop's first virtual time; with pending timers its current time, which keeps their delays."""
         start, now = self._clock._start, self.loop.time()
         pending = sum(not timer.cancelled() for timer in getattr(self.loop, "_scheduled", ()))
         if start is None:
@@ -85,7 +85,7 @@ class Mount:
         return start
 
     def remove(self) -> None:
-        """Restore the loop's attributes. Its time continues from the virtual time, without a jump (T7)."""
+        """Restore the loop's attributes. The loop's time continues from the virtual time, without a jump (T7)."""
         if self._pythons is not None:
             self._pythons.end()
         self._selector._real_clocks.end()
@@ -101,7 +101,7 @@ class Mount:
 
 
 def _allow_jump(loop: Any) -> None:
-    """Keep debug mode from taking a jump of the clock, in the callback that runs now, for a slow callback."""
+    """Keep debug mode from reporting the current callback as slow because the clock jumps while it runs."""
     duration = loop.slow_callback_duration
     loop.slow_callback_duration = math.inf
 
@@ -115,9 +115,9 @@ def _allow_jump(loop: Any) -> None:
 def _offset_clock(begin: float, clock: Callable[[], float]) -> Callable[[], float]:
     """Return `clock` with an offset, so that it shows `begin` now.
 
-    A test may have frozen or moved `clock` at this moment, and release it later. If it then goes back, adjust the
-    offset, or the loop would stand still until it has caught up. Small steps back are ignored: they come from rounding,
-    or from reads in another thread.
+    A test may have frozen or moved `clock` at this moment, and release it later. If `clock` then goes back, adjust the
+    offset; else the loop would stand still until `clock` has caught up. Small steps back are ignored: they come from
+    rounding, or from reads in another thread.
     """
     latest = clock()
     offset = begin - latest
@@ -136,7 +136,7 @@ def _offset_clock(begin: float, clock: Callable[[], float]) -> Callable[[], floa
 
 
 def _clock_of(loop: Any) -> Callable[[], float]:
-    """Return a function that calls the `time` of the loop's class, without keeping the loop alive."""
+    """Return a function that returns the time by the loop's own clock, without keeping the loop alive."""
     own_clock = getattr(loop, "_own_time", None)
     if own_clock is not None:
         return own_clock  # type: ignore[no-any-return]
@@ -164,7 +164,7 @@ def _keeps_heap(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 class _Deadline(float):
-    """A deadline that sorts by order of creation among equal ones.
+    """A deadline in seconds. Equal deadlines sort by the order of their creation.
 
     asyncio's heap does not define the order of equal deadlines. In real time they hardly occur; in virtual time ten
     workers that sleep for a second wake at the same instant, and should do so in the order in which they went to sleep.

@@ -1,6 +1,6 @@
 """Find what could still wake a loop from outside: executor jobs, subprocesses, sockets, threads, signals.
 
-There are three kinds:
+There are three kinds of causes:
 
 * *Busy*: things that finish by themselves and then wake the loop: an executor job, a subprocess, a connection that a
   server on this loop has not accepted yet. The clock waits for them.
@@ -34,12 +34,12 @@ class Outlook(NamedTuple):
     grace: float  # real seconds to wait for I/O before the clock moves
 
     def needs_patience(self, target: float | None) -> bool:
-        """Return whether to wait for the outside for `patience`. `target` is the clock's next stop, or None."""
+        """Return whether to wait for `patience`, not only for `grace`. `target` is the clock's next stop, or None."""
         return bool(self.busy or (target is None and self.chances))
 
 
 class Outside:
-    """Tracks what a loop waits for outside of itself: executor jobs, processes, threads, sockets, signals."""
+    """A tracker of what could wake a loop from outside: executor jobs, processes, threads, sockets, signals."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, io_grace: float, ignored_threads: Collection[str]) -> None:
         """Start tracking `loop`, when its virtual time begins. Use from the loop's thread only."""
@@ -53,7 +53,7 @@ class Outside:
         self.signals = Signals(loop)
 
     def look(self, registered: Mapping[Any, SelectorKey], target: float | None, waited: float) -> Outlook:
-        """Return the outlook: what could wake the loop. `registered` is its selector's map, `target` the next stop.
+        """Return what could wake the loop. `registered` is its selector's map, `target` the clock's next stop or None.
 
         `waited` are the real seconds slept since the last call.
         """
@@ -70,7 +70,7 @@ class Outside:
         return Outlook(busy + threads.at_work + connects.here, [*open_ends, *sockets.listening, *signals], grace)
 
     def wrappers(self) -> dict[str, Callable[..., Any]]:
-        """Return wrappers, by name, that record the calls of loop methods that start something outside."""
+        """Return, by name, wrappers of the loop methods that start connections, jobs and processes, to record these."""
         loop = self._loop
         return {
             "sock_connect": self._connects.watch(),
@@ -102,7 +102,7 @@ def _runs(process: asyncio.SubprocessTransport) -> bool:
 
 
 def _job_name(function: object, args: tuple[object, ...]) -> str:
-    """Return a job's function name; for `asyncio.to_thread(f)`, which submits `partial(context.run, f)`, that of f."""
+    """Return the name of a job's function; for `asyncio.to_thread(f)`, a job `partial(context.run, f)`, that of `f`."""
     if isinstance(function, functools.partial):
         return _job_name(function.func, (*function.args, *args))
     if getattr(function, "__name__", "") == "run" and args and callable(args[0]):

@@ -1,10 +1,10 @@
 """Make Python's clocks show virtual time, for `clocks=True`.
 
-There are two kinds:
+There are two kinds of clocks:
 
-* The wall clock (`time.time`, `datetime.now`, `date.today`, `time.localtime` and the like) is set with time-machine. It
-  patches the functions in C, so that modules that bound them at import follow. It is the same in all threads, so that
-  timestamps agree.
+* The wall clock (`time.time`, `datetime.now`, `date.today`, `time.localtime` and the like) is set with time-machine,
+  which patches the functions in C. So it changes even for modules that bound the functions at import. It is the same in
+  all threads, so that timestamps agree.
 * `time.monotonic` is exactly the loop's time in the loop's thread. It stays real in other threads, whose sleeps are
   real, and for modules of the standard library that wait in real time in any thread.
 
@@ -38,7 +38,7 @@ _holder: PythonClocks | None = None  # the active one, between `begin` and `end`
 
 
 class PythonClocks:
-    """Makes Python's clocks show a loop's time, from `begin` to `end`."""
+    """A switch that makes Python's clocks show a loop's time, from `begin` to `end`."""
 
     def __init__(self, clock: Timeline) -> None:
         """Prepare without changing the clocks. Raises AbeyantError if time-machine is missing."""
@@ -99,8 +99,8 @@ class PythonClocks:
     def time(self) -> float:
         """Return the loop's time, and move it if one task reads it very often while no time passes.
 
-        Such a task waits for the clock to move, as a real clock does: `while monotonic() <= deadline`, with the loop
-        stopped at that deadline. So move it, by ever longer steps.
+        Such a task waits for the clock to move, as real clocks do: `while monotonic() <= deadline`, with the loop
+        stopped at that deadline. So move the time, by ever longer steps.
         """
         task = asyncio.current_task(self._clock._loop)
         if (self._clock.time(), task) != self._reading:
@@ -114,14 +114,14 @@ class PythonClocks:
 
 
 def check_installed() -> None:
-    """Raise AbeyantError, with what to install, if `clocks=True` cannot work."""
+    """Raise AbeyantError if time-machine, which `clocks=True` needs, is missing. The message says how to install it."""
     lacking = missing(_EXTRA)
     if lacking:
         raise needs("virtual_time(clocks=True)", lacking)
 
 
 def nanoseconds(seconds: float) -> int:
-    """Return seconds as nanoseconds, without the error of a float multiplication."""
+    """Convert seconds to nanoseconds, without the error of multiplying a float by 1e9."""
     whole_seconds = int(seconds)
     return whole_seconds * _NANOSECONDS + round((seconds - whole_seconds) * _NANOSECONDS)
 
@@ -132,8 +132,8 @@ def _require_unpatched() -> None:
         if getattr(function, "__module__", "") != "time":
             owner = str(getattr(function, "__module__", None) or type(function).__module__).partition(".")[0]
             raise RuntimeError(
-                f"clocks=True: {owner} patches time.{name} at this moment: enter virtual time before it, or use only "
-                "one of the two"
+                f"clocks=True: {owner} patches time.{name} at this moment: enter virtual time before it does, or "
+                "use only one of the two"
             )
 
 
@@ -155,7 +155,7 @@ _made: list[Diverted] = []
 
 
 def _diverted() -> list[Diverted]:
-    """Return the redirected `monotonic` and `monotonic_ns`. The first call creates them, and they are never freed."""
+    """Return the redirections of `monotonic` and `monotonic_ns`, which the first call creates and nothing frees."""
     if not _made:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=_end_in_child)
@@ -164,6 +164,6 @@ def _diverted() -> list[Diverted]:
 
 
 def _end_in_child() -> None:
-    """End in a forked child, where the parent's loop does not run."""
+    """Make the clocks show real time again in a forked child, where the parent's loop does not run."""
     if _holder is not None:
         _holder.end()

@@ -1,8 +1,8 @@
 """Detect tasks in virtual time that wait for the machine's real clocks.
 
-A retry loop until `time.monotonic()` has advanced by an hour ends after an hour of real time, and virtual time spins
-meanwhile. So after many moves of the virtual clock, watch the reads of real clocks for a while. If one line of one task
-reads such a clock at nearly every move, warn; if it still does much later, end the block.
+A loop that retries until `time.monotonic()` has advanced by an hour takes an hour of real time, in which the virtual
+clock keeps moving. So after many moves of the virtual clock, watch the reads of real clocks for a while. If one line of
+one task reads a real clock at nearly every move, warn; if it still does so much later, report a deadlock.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _kept: list[Diverted] = []  # never freed, as a thread may be in the middle of s
 
 
 class RealClocks:
-    """Detects tasks of one loop that wait for real clocks."""
+    """A detector of tasks of one loop that wait for real clocks."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start counting moves of the clock. Watching starts later."""
+        """Start counting the moves of the virtual clock. The reads of real clocks are watched later."""
         self._loop = loop
         self._moves = 0
         self._diverted: list[Diverted] = []
@@ -38,7 +38,7 @@ class RealClocks:
         self._read: set[tuple[object, str]] = set()  # since the last move
 
     def moved(self) -> str | None:
-        """Count a move of the clock. Return the reason to end the block if a task waits for real clocks."""
+        """Count a move of the virtual clock. Return the reason for a deadlock if a task waits for real clocks."""
         self._moves += 1
         if self._moves in (_FIRST, _LAST):
             self._begin()
@@ -50,7 +50,7 @@ class RealClocks:
         return None
 
     def end(self) -> None:
-        """Stop watching."""
+        """Stop watching the reads of real clocks."""
         for diverted in self._diverted:
             diverted.end()
         self._diverted = []
@@ -88,7 +88,7 @@ class RealClocks:
         (task, call), _ = most_common[0]
         reason = (
             f"{task or 'a callback'} waits for the machine's clocks, which hardly move: {call} at each of the virtual "
-            f"clock's {self._moves} moves; virtual_time(clocks=True) makes them follow it"
+            f"clock's {self._moves} moves; with virtual_time(clocks=True) they show virtual time"
         )
         if self._moves > _LAST:
             return reason

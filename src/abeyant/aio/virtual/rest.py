@@ -43,7 +43,7 @@ def _system_call(native_id: int | None) -> list[str]:
 
 
 def _shown(native_id: int | None, file: str) -> str:
-    """Return what the system shows of a thread in a file of /proc; "" if it does not."""
+    """Return the content of a thread's file in /proc, such as `stat`; "" if it cannot be read."""
     try:
         with open(f"/proc/self/task/{native_id}/{file}", encoding="utf-8", errors="replace") as opened:
             return opened.read()

@@ -24,8 +24,8 @@ def run_virtual(
 ) -> T:
     """Run the coroutine `main` on a new loop in virtual time, close the loop, and return the result of `main`.
 
-    `clock` defaults to `VirtualClock()`, which starts at 0; `debug` and `loop_factory` are those of `asyncio.Runner`,
-    and the default loop is that of `aio.run`. Tasks cancelled at the end also run in virtual time.
+    `clock` defaults to `VirtualClock()`, which starts at 0. `debug` and `loop_factory` are as in `asyncio.Runner`; the
+    default loop is an `aio.EventLoop`. Tasks cancelled at the end also run in virtual time.
 
     Raises DeadlockError when nothing can run any more, TypeError if `main` is not a coroutine, and RuntimeError inside
     a running loop, on a loop without a selector, or if `clock` is in use.
@@ -61,7 +61,7 @@ def run_virtual(
 
 
 def _new_loop() -> EventLoop:
-    """Return an EventLoop without the warning that it is not compiled, as speed hardly matters in virtual time."""
+    """Return an EventLoop. Do not warn if it is interpreted, as speed hardly matters in virtual time."""
     loop = EventLoop.__new__(EventLoop)
     super(EventLoop, loop).__init__()
     return loop

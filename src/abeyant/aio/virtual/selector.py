@@ -1,7 +1,7 @@
 """The selector of virtual time, which moves the clock instead of sleeping.
 
-A loop calls `select(timeout)` once per turn, with the time until its next timer. Nothing in the loop can run meanwhile.
-So this is the place to detect that nothing else can run, and the only place where the clock moves.
+A loop calls `select(timeout)` once per turn, with the time until its next timer. Nothing in the loop runs during this
+call. So this is the place to detect that nothing else can run, and to move the clock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SLICE = 0.05  # real seconds, the maximum between checks
 
 
 class VirtualSelector(selectors.BaseSelector):
-    """Wraps a loop's selector, and moves the clock instead of sleeping."""
+    """A wrapper of a loop's selector that moves the clock instead of sleeping."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, real: selectors.BaseSelector, clock: Timeline, outside: Outside
@@ -50,7 +50,7 @@ class VirtualSelector(selectors.BaseSelector):
     def select(self, timeout: float | None = None) -> _Events:
         """Return the I/O that is ready. If there is none, and nothing else can run, move the clock and return [].
 
-        If the clock cannot move, cancel the task that entered virtual time; raises DeadlockError if there is none.
+        If the clock cannot move, cancel the task that entered virtual time; without such a task raise DeadlockError.
         """
         events = self._real.select(0)
         if events or (timeout is not None and timeout <= 0):
@@ -99,9 +99,9 @@ class VirtualSelector(selectors.BaseSelector):
     def _creep(self) -> _Events:
         """Advance the clock a little for a program that spins, as each of its waits is too short to move the clock.
 
-        Start with the clock's smallest step and quadruple it each time; in real time this time would have passed too.
-        Do not pass a deadline, except those within a tick once one of them has shortened a step: near 0 there are more
-        floats within a tick than a program ever gets through. Do not move while something outside is busy.
+        Start with the clock's smallest step, and quadruple it each time; in real time this time would have passed too.
+        Stop at the next deadline. But once a deadline has shortened a step, pass deadlines within a tick from now: near
+        0 a tick has more floats than a program can ever step through. Do not move while something outside is busy.
         """
         self._turns = 0
         now = self.clock.time()
@@ -125,7 +125,7 @@ class VirtualSelector(selectors.BaseSelector):
     def _next_deadline(self, timeout: float | None) -> float | None:
         """Return the loop's exact next deadline; None if there is none.
 
-        Skips buckets of the wheel, and earlier wake-ups of a `Timer` on this loop, since each stop costs an `io_grace`.
+        Skip the expirations of buckets, and early wake-ups of a `Timer` on this loop: each stop costs an `io_grace`.
         """
         if timeout is None:
             return None
@@ -139,7 +139,7 @@ class VirtualSelector(selectors.BaseSelector):
         return None
 
     def _earliest(self) -> asyncio.TimerHandle | None:
-        """Return the loop's earliest handle: from `_earliest()`, which our loop has, else from its heap."""
+        """Return the loop's earliest handle, by the loop's `_earliest()` if it is ours, else from its heap."""
         earliest = getattr(self._loop, "_earliest", None)
         if earliest is not None:
             handle: asyncio.TimerHandle | None = earliest()
@@ -173,7 +173,7 @@ class VirtualSelector(selectors.BaseSelector):
         return reason
 
     def _report(self, reason: str) -> None:
-        """Cancel the task that entered virtual time, which then raises the deadlock. If that fails, stop the loop."""
+        """Cancel the task that entered virtual time; it then raises DeadlockError. If this fails, raise that here."""
         task, reported = self.clock._task, self.clock._deadlock
         if reported is not None:
             self.clock._deadlock = None

@@ -8,14 +8,14 @@ from typing import Any
 
 
 class Signals:
-    """The loop's signal handlers, and those set by `signal.signal` since virtual time began.
+    """A list of a loop's signal handlers, and of handlers set by `signal.signal` since virtual time began.
 
-    Handlers set before, for instance for a test runner's time-out, are most likely unrelated to the loop. Waiting for
-    them would delay the report of every deadlock.
+    Handlers that were set before, for instance for a test runner's time-out, are most likely unrelated to the loop.
+    Waiting for them would delay the report of every deadlock.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Record the handlers that are set already, which are ignored."""
+        """Record the handlers that are set already, to ignore them."""
         self._loop: Any = loop
         self._known = _pythons_handlers()
 
@@ -31,7 +31,7 @@ class Signals:
 
 
 def _pythons_handlers() -> dict[str, Any]:
-    """Return Python's handlers by signal name, without the default ones for Ctrl-C, Python's and `asyncio.Runner`'s."""
+    """Return the handlers of `signal` by signal name, without the Ctrl-C handlers of Python and of asyncio.Runner."""
     found = {}
     for number in signal.valid_signals():
         handler = signal.getsignal(number)

@@ -21,15 +21,15 @@ _FEW: Final = 200  # sockets: querying more takes longer than a moment
 
 
 class Census(NamedTuple):
-    """The files on which a loop waits, except the one with which it wakes itself."""
+    """The files on which a loop waits, except the socket with which the loop wakes itself."""
 
-    elsewhere: list[str]  # descriptions of those whose other end is not on this loop, or unknown
+    elsewhere: list[str]  # descriptions of files whose other end is not on this loop, or unknown
     listening: list[str]  # descriptions of listening sockets
     addresses: list[Any]  # of the listening sockets
 
 
 class Sockets:
-    """Lists the files on which a loop waits, as a `Census`. Set `changed` to True when these files change."""
+    """A list of the files on which a loop waits, as a `Census`. Set `changed` to True when these files change."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Watch the files of `loop`."""
@@ -50,8 +50,9 @@ class Sockets:
     def in_flight(self) -> bool:
         """Return whether data from one socket of the loop to another may still be in flight.
 
-        Call it after `look`, and before polling: data written before has then arrived. Returns False only if the
-        system, which has to be Linux, confirms it for each pair. O(open files), some 2 us each, up to `_FEW`.
+        Call it after `look`, and before polling the files: if it returns False, all data written before has arrived.
+        Returns False only if the system, which has to be Linux, confirms this for each pair of sockets. O(open files),
+        some 2 us each, up to `_FEW`.
         """
         if not hasattr(socket, "TCP_INFO") or len(self._pairs) > _FEW:
             return bool(self._pairs)
@@ -60,8 +61,8 @@ class Sockets:
     def retries(self, waited: float) -> bool:
         """Return whether to wait for the kernel to retransmit data to another socket of this machine.
 
-        It retries after 0.2, 0.6, 1.4, 3 s if a full backlog has dropped a connection that its client thinks is open.
-        Wait up to `ATTEMPTS` of real time; `waited` are the real seconds slept since the last call.
+        The kernel does so after 0.2, 0.6, 1.4, 3 s if a full backlog has dropped a connection that its client thinks is
+        open. Wait up to `ATTEMPTS` of real time; `waited` are the real seconds slept since the last call.
         """
         open_ = [fd for fd in self._nearby if _unacknowledged(fd)]
         self._retried = {fd: self._retried.get(fd, -waited) + waited for fd in open_}
@@ -96,7 +97,7 @@ class Sockets:
 
 
 def _ends(fd: int) -> _Ends | None:
-    """Return both addresses of a connected TCP socket, (address, None) of a listening one, None for anything else."""
+    """Return both addresses of a connected TCP socket; (address, None) of a listening socket; None for other files."""
     try:
         sock = socket.socket(fileno=fd)
     except OSError:
@@ -114,7 +115,7 @@ def _ends(fd: int) -> _Ends | None:
 
 
 def _all_received(sender: int, receiver: int) -> bool:
-    """Return whether the receiver has received everything that was written, and neither end is closed."""
+    """Return whether `receiver` has received all that was written to `sender`, and neither socket is closed."""
     try:
         sent_state, _, waiting, sent, retransmitted = _tcp_info(sender)
         received_state, received, *_ = _tcp_info(receiver)

@@ -1,4 +1,4 @@
-"""Find the other threads that may wake a loop, and workers that are in a job."""
+"""Find the other threads that may wake a loop, and worker threads that have a job."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _SILENCES = 10  # times `io_grace`, after which a thread that has not run is no 
 class Awake(NamedTuple):
     """The threads that could wake the loop."""
 
-    at_work: list[str]  # descriptions of workers in a job
+    at_work: list[str]  # descriptions of worker threads that have a job
     others: list[str]  # descriptions of all other threads
     active: bool  # whether to wait for one of the others
 
 
 class Threads:
-    """Watches the threads that were started after virtual time began, or were idle workers then.
+    """A watch on the threads that were started after virtual time began, or were idle workers then.
 
     A thread that was running before, for instance a test runner's or a monitor's, is ignored, or the clock could never
     move. The main thread is always watched: if the loop runs in another thread, the main thread talks to it.
 
-    There are two kinds not to wait for: threads at rest, which only the loop or another watched thread can wake, and
-    threads that have not run for a long time, however often the clock jumped meanwhile.
+    The clock does not wait for two kinds of threads: threads at rest, which only the loop or another watched thread can
+    wake, and threads that have not run for a long time, however often the clock jumped meanwhile.
     """
 
     def __init__(self, io_grace: float, ignored: Collection[str]) -> None:
@@ -98,8 +98,8 @@ def has_job(thread: threading.Thread) -> bool | None:
 def _is_claimed(thread: threading.Thread, waiting: CodeType) -> bool:
     """Return whether a worker of `concurrent.futures` has a job.
 
-    A worker outside of the function in which it waits for jobs has one. A worker inside may just have taken one; then
-    the submitter has reduced the count of idle workers.
+    A worker outside of the function in which it waits for jobs has a job. A worker inside it may just have got a job;
+    then the submitter has reduced the count of idle workers.
     """
     frame = sys._current_frames().get(thread.ident or 0)
     if frame is None or frame.f_code is not waiting:

@@ -1,4 +1,4 @@
-"""The virtual time of a loop: the current time, and where it may go next. Independent of the loop's implementation."""
+"""The virtual time of a loop: the current time, and its next value. Independent of the loop's implementation."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ class Timeline:
         return self._time
 
     async def advance(self, seconds: float | timedelta) -> None:
-        """Advance by `seconds`. What comes due on the way runs in order, each at its deadline.
+        """Advance by `seconds`. Timers that come due on the way run in order, each at its deadline.
 
-        Returns when the clock has moved by exactly that and nothing more can run at that time; with 0, when nothing
-        more can run now. Raises ValueError for a negative time, and RuntimeError outside of the block.
+        Returns when the clock has moved by exactly `seconds`, and nothing more can run at that time; for 0 seconds when
+        nothing more can run now. Raises ValueError for a negative time, and RuntimeError outside of virtual time.
         """
         step = span(seconds, "seconds")
         if self._loop is None:
@@ -79,11 +79,11 @@ class Timeline:
         await self.advance(target - self._time)
 
     async def advance_to_next(self) -> float | None:
-        """Advance to the loop's next deadline and run what is due then. Return the seconds that passed.
+        """Advance to the loop's next deadline and run the timers that are due then. Return the seconds that passed.
 
-        Awaitable, unlike that of `ManualTimer`, which returns how many tasks ran, and that of a cluster's held clock.
         Returns when nothing more can run at that time; returns None, without moving, if no timer is pending. Raises
-        RuntimeError outside of the block.
+        RuntimeError outside of virtual time. (`ManualTimer` and a cluster's held clock have methods of this name that
+        are not awaitable; the method of `ManualTimer` returns how many tasks ran.)
         """
         if self._loop is None:
             raise RuntimeError("this clock is not in use: advance it inside `async with clock:`")
@@ -95,7 +95,7 @@ class Timeline:
     def _step(self, deadline: float | None) -> float | None:
         """Return the time to which the clock moves next, given the loop's next `deadline`; None if it cannot move.
 
-        A deadline at the end of an `advance` comes first, so that advancing by 5 s runs what is due at 5 s.
+        If an `advance` ends at a deadline, the deadline comes first, so that advancing by 5 s runs timers due at 5 s.
         """
         while self._stops and self._stops[0][2].done():  # the advancing task was cancelled
             heapq.heappop(self._stops)
@@ -108,7 +108,7 @@ class Timeline:
         return stop if deadline is None else min(stop, deadline)
 
     def _move(self, to: float, deadline: float | None) -> None:
-        """Move the clock to `to`, from `_step`, and complete the calls that end there."""
+        """Move the clock to `to`, which `_step` returned, and complete the calls that wait for this time."""
         self._time = max(self._time, to)
         if deadline is None or to == deadline:
             for arrival in self._to_next:
@@ -123,13 +123,13 @@ class Timeline:
             heapq.heappop(self._stops)[2].set_result(True)
 
     def _creep_target(self, to: float) -> float | None:
-        """Return the time to which the clock moves if it should creep to `to`; None if it cannot move."""
+        """Return how far the clock can creep towards `to`: not past the end of an `advance`; None if it cannot move."""
         if self._stops:
             return min(to, self._stops[0][0])
         return to if self.autojump or self._to_next else None
 
     def _creep(self, to: float) -> None:
-        """Move the clock to `to`, from `_creep_target`, and complete an `advance` that ends there."""
+        """Move the clock to `to`, which `_creep_target` returned, and complete an `advance` that ends there."""
         self._time = max(self._time, to)
         if self._stops and self._stops[0][0] <= to:
             arrival = heapq.heappop(self._stops)[2]
