@@ -131,6 +131,22 @@ def test_offsets_are_described_altered_and_deleted(kafka: Cluster, one: ShareMem
     assert kafka.groups() == []
 
 
+def test_a_topic_may_be_deleted_while_its_offsets_are_described(kafka: Cluster) -> None:
+    """Some partitions' states have been read by then, and others, which another broker has, have not."""
+    kafka.create_topic("wide", partitions=12, replicas=1)
+    rows = [{"partition_index": index, "start_offset": 0} for index in range(12)]
+    with coordinator_client(kafka) as client:
+        altered = client.ask(91, 0, group_id="empty", topics=[{"topic_name": "wide", "partitions": rows}])
+        assert {row.error_code for row in altered.responses[0].partitions} == {ErrorCode.none}
+        kafka.delay("ReadShareGroupStateSummary", seconds=5.0, times=1)
+        asked = client.send(90, 1, groups=[{"group_id": "empty", "topics": None}])
+        kafka.until_waiting("ReadShareGroupStateSummary")
+        kafka.delete_topic("wide")
+        kafka.clock.advance(5.0)
+        described = client.receive(90, 1, asked).groups[0].topics[0].partitions
+    assert ErrorCode.unknown_topic_or_partition in {row.error_code for row in described}
+
+
 def test_a_fetch_waits_for_a_lock_that_ends(kafka: Cluster, one: ShareMember, other: ShareMember) -> None:
     assert one.get() == [(0, 9, 1)]
     other.send_fetch(wait=MINUTE)

@@ -117,11 +117,14 @@ def _add_lags(call: Call, partitions: Partitions, results: Results, done: Callab
         done(list(topics.values()))
 
     def receive(row: Message, response: Any) -> None:
-        nonlocal remaining
         partition = None if response is None else response.topics[0].partitions[0]
         error = ErrorCode.request_timed_out if partition is None else partition.error_code
-        if partition is not None and error is ErrorCode.none:
-            row.lag += partition.offset
+        finish(row, error, 0 if partition is None else partition.offset)
+
+    def finish(row: Message, error: ErrorCode, offset: int) -> None:
+        nonlocal remaining
+        if error is ErrorCode.none:
+            row.lag += offset
         else:
             row.start_offset, row.leader_epoch, row.lag, row.error_code = 0, 0, -1, error
         remaining -= 1
@@ -130,6 +133,9 @@ def _add_lags(call: Call, partitions: Partitions, results: Results, done: Callab
 
     controller = call.broker.cluster.controller
     for (topic, index), row in pending.items():
+        if topic not in controller.by_id:  # it was deleted while its states were read
+            finish(row, ErrorCode.unknown_topic_or_partition, 0)
+            continue
         state = controller.by_id[topic].partitions[index]
         query = Message(partition_index=index, timestamp=_LATEST, current_leader_epoch=-1)
         request = Message(replica_id=-1, isolation_level=0, topics=[Message(name=state.topic, partitions=[query])])
