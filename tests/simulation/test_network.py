@@ -101,6 +101,13 @@ def test_a_port_is_taken_once() -> None:
         await asyncio.start_server(none, "0.0.0.0", 9001)
         with pytest.raises(OSError, match="address already in use"):
             await asyncio.start_server(none, "localhost", 9000)
+        with pytest.raises(OSError, match="address already in use"):
+            await asyncio.start_server(none, "0.0.0.0", 9000)
+        first = await asyncio.start_server(none, "localhost", 0)
+        port = first.sockets[0].getsockname()[1]
+        await asyncio.start_server(none, "localhost", port + 1)
+        later = await asyncio.start_server(none, "localhost", 0)
+        assert later.sockets[0].getsockname()[1] == port + 2
 
     run(main)
 

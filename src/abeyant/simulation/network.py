@@ -6,6 +6,7 @@ import contextvars
 import ipaddress
 import math
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from abeyant.simulation.errors import SimulationError
@@ -80,8 +81,10 @@ class Network:
         """Let a socket listen; return its address. Port 0 picks a free port. Raises OSError if the port is taken."""
         host, port = self.resolve(address[0]), address[1]
         if port == 0:
-            port, self._next_port = self._next_port, self._next_port + 1
-        if (host, port) in self._listening or ("0.0.0.0", port) in self._listening:
+            taken = {number for _, number in self._listening}
+            port = next(number for number in count(self._next_port) if number not in taken)
+            self._next_port = port + 1
+        if any(other == port and (name == host or "0.0.0.0" in (name, host)) for name, other in self._listening):
             raise OSError(98, f"error while attempting to bind on address {(host, port)}: address already in use")
         self._listening[host, port] = listening
         return host, port
