@@ -103,6 +103,7 @@ def test_misuse_in_a_test_is_told_in_a_line(tmp_path: Path) -> None:
         "write `async def`": test.replace("async def", "def").replace("await ", ""),
         "there is no fault 'explode'": test.replace('("disconnect",)', '("explode",)'),
         "a simulation has no clock=": test.replace("seeds=4", 'seeds=4, clock="held"'),
+        "a simulation has no racks=": test.replace("seeds=4", 'seeds=4, racks=("a", "b", "c")'),
         "kafka(seeds=...) takes a whole number from 1, or FIRST:END, not '0'": test.replace("seeds=4", "seeds=0"),
     }
     tests = [code.replace("test_orders", f"test_{number}") for number, code in enumerate(mistakes.values())]
@@ -116,7 +117,7 @@ def test_misuse_in_a_test_is_told_in_a_line(tmp_path: Path) -> None:
     )
     ended, said = run(tmp_path, "\n\n".join([imports, *tests]), "-rsx")
     assert ended == 1
-    assert "3 failed, 1 skipped, 1 xfailed, 1 error" in said
+    assert "4 failed, 1 skipped, 1 xfailed, 1 error" in said
     assert "no tea" in said
     assert "no milk" in said
     assert [mistake for mistake in mistakes if mistake not in said] == []

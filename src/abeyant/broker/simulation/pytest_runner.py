@@ -80,6 +80,8 @@ def options_of(marked: Mapping[str, Any]) -> Options:
             raise SimulationError(
                 f"a simulation has no {name}=: leave it out, since its brokers run in virtual time and speak PLAINTEXT"
             )
+    if options.pop("racks", None) is not None:
+        raise SimulationError("a simulation has no racks=: leave it out, since its brokers are in none")
     arguments = {name: options.pop(name) for name in _OWN if name in options}
     for name in ("horizon", "converge"):
         if name in arguments and (type(arguments[name]) not in (int, float) or not 0 <= arguments[name] < math.inf):
