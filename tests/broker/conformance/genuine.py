@@ -72,7 +72,7 @@ def genuine_kafka(folder: Path, guarded: bool = False, plugin: bool = False) -> 
     if plugin:
         settings |= {"metric.reporters": _PLUGIN}
         kafka = dataclasses.replace(kafka, also=(_compiled(kafka, folder / "plugin"),))
-    cluster = Cluster(kafka, folder, free_ports(), settings=settings, heap_mb=600)
+    cluster = Cluster(kafka, folder, free_ports(), settings=settings, heap_mb=1500)
     with cluster.running():
         brokers = GenuineKafka(cluster, guarded)
         _await_producer_ids(brokers)
