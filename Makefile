@@ -50,7 +50,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py scripts/compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-languages test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-window bench-broker bench-log bench-spark bench-rules bench-stream bench-stream-long bench-stream-shards lab docs pyz classes clean
+.PHONY: help demo demo-flights test test-interpreted test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-languages test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-window bench-broker bench-log bench-spark bench-rules bench-stream bench-stream-long bench-stream-shards lab docs pyz classes clean
 .DELETE_ON_ERROR:
 
 help:
@@ -96,8 +96,10 @@ BELOW_SPARK += $(addprefix --ignore=,tests/engine/test_mutants.py tests/purgator
 test: $(VENV)/.test
 	HYPOTHESIS_PROFILE=brief $(PYTEST) -m "not slow" --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store --ignore=tests/lakes
 
-test-all: $(VENV)/.check
+test-interpreted: $(VENV)/.test
 	ABEYANT_PURE=1 HYPOTHESIS_PROFILE=brief $(PYTEST) $(BELOW_SPARK)
+
+test-all: $(VENV)/.check test-interpreted
 	$(PYTEST) --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store --ignore=tests/lakes
 
 test-pythons: $(VENV)/.test

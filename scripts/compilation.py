@@ -41,7 +41,7 @@ NOT_COMPILED = "not_compiled.txt"  # in the package: why; `_interpreted.py` read
 TRANSLATED = "translated.json"  # beside the C files: of what they were made
 OPTIONS = "options.txt"  # beside the object files: those of the compiler that they were made with
 QUICK = ["-O1", "-g0"]
-"""For `make test`, in half the time. `make test-all` and CI compile as it is shipped."""
+"""For `make test`, in half the time. `make test-all` and `.ci/run` compile as it is shipped."""
 
 
 def extensions(names: Sequence[str], *, shared: str) -> list[Extension]:

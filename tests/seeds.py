@@ -1,4 +1,4 @@
-"""What `make test` takes of long searches and of many like cases: some. `make test-all` and CI take all."""
+"""What `make test` takes of long searches and of many like cases: some. `make test-all` takes all."""
 
 from __future__ import annotations
 
