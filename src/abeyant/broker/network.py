@@ -34,7 +34,7 @@ class Network:
     @property
     def idle(self) -> bool:
         """Return whether every message has been delivered."""
-        return not self._queue
+        return not (self._queue or self._last)
 
     def send(self, receiver: Receiver, action: Callable[..., object], *args: Any) -> None:
         """Queue a message: `receiver` will run `action(*args)`. O(1)."""
@@ -48,7 +48,7 @@ class Network:
 
         Without pending messages, run the action at once.
         """
-        if self._queue:
+        if self._queue or self._last:  # a turn may end between those
             self._last.append((receiver, action, args))
         else:
             receiver.run(action, *args)
