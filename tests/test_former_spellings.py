@@ -88,7 +88,7 @@ def test_keywords_of_the_cluster() -> None:
         assert former.waiting(client="shop") == kafka.waiting(client_id="shop") == []
         with former.drop("Produce", answer=True) as one, kafka.drop("Produce", response=True) as other:
             assert repr(one) == repr(other)
-        with pytest.raises(TypeError, match="got client_id= and client="):
+        with pytest.raises(TypeError, match="got both client_id= and its former name client="):
             former.waiting(client="shop", client_id="shop")
 
 

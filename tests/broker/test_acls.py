@@ -347,7 +347,7 @@ def test_a_group_is_hidden_from_who_may_not_describe_its_topics(api: str, topic:
 
 
 def test_another_authorizer_is_refused() -> None:
-    with pytest.raises(AbeyantError, match=r"authorizer\.class\.name=an\.Authorizer is not there"):
+    with pytest.raises(AbeyantError, match=r"authorizer\.class\.name=an\.Authorizer is not supported"):
         Cluster(settings={"authorizer.class.name": "an.Authorizer"})
 
 

@@ -167,5 +167,5 @@ def test_nonsense_is_refused() -> None:
             Cluster(racks=nonsense)
     with pytest.raises(AbeyantError, match=r"broker\.rack sets one rack for all brokers, racks= one for each broker"):
         Cluster(racks=RACKS, settings={"broker.rack": "north"})
-    with pytest.raises(AbeyantError, match=r"replica\.selector\.class=a\.Selector is not there"):
+    with pytest.raises(AbeyantError, match=r"replica\.selector\.class=a\.Selector is not supported"):
         Cluster(settings={"replica.selector.class": "a.Selector"})

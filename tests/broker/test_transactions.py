@@ -127,7 +127,7 @@ def test_an_order_to_fence_nobody_names_who_is_there(kafka: Cluster) -> None:
         kafka.fence("tilll")
     with (
         kafka.paused(1),
-        pytest.raises(AbeyantError, match="transactional id 'till' is broker 1: paused"),
+        pytest.raises(AbeyantError, match="transactional id 'till', broker 1, is paused"),
     ):
         kafka.fence("till")
 

@@ -41,7 +41,7 @@ class Caller:
 @pytest.mark.parametrize("callback", [late, Caller().method])
 def test_an_async_def_is_no_callback(make: Callable[[], Timer], callback: Callable[..., object]) -> None:
     with make() as timer:
-        with pytest.raises(TypeError, match=r"callback must be a plain function, not <.*(late|method).*: let it start"):
+        with pytest.raises(TypeError, match=r"a plain function, not <.*(late|method).*, which nobody would await"):
             timer.call_later(0, callback)
         with pytest.raises(TypeError, match=r"callback must be a plain function"):
             timer.call_at(0, callback)
@@ -124,7 +124,7 @@ def test_an_async_def_is_refused_in_asyncio_too() -> None:
         (lambda: untyped.Purgatory("x", None), "timer must be a SystemTimer, or have a call_later\\(\\), not None"),
         (lambda: untyped.Purgatory("x", ManualTimer), "timer must be .*, not <class"),
         (lambda: untyped.Purgatory("x"), "timer must be .*, not None"),
-        (lambda: untyped.Purgatory(ManualTimer()), "made with a name and a timer, Purgatory.*; not <ManualTimer"),
+        (lambda: untyped.Purgatory(ManualTimer()), "a purgatory needs a name and a timer, as in .*, not <ManualTimer"),
         (lambda: untyped.Purgatory("x", ManualTimer()).cancel(None), "expected a DelayedOperation, not None"),
         (lambda: untyped.Purgatory("x", ManualTimer()).cancel("op"), "expected a DelayedOperation, not 'op'"),
         (lambda: untyped.DelayedOperation(1, lock=3), "lock must be a threading.RLock, or have its .*, not 3"),

@@ -419,7 +419,7 @@ def refuse_callback(callback: Any, name: str) -> None:
     """Raise TypeError for `callback`, the argument `name`, which is not callable or is an `async def`."""
     if not callable(callback):
         raise TypeError(f"{name} must be callable, not {callback!r}")
-    raise TypeError(f"{name} must be a plain function, not {callback!r}, which nobody would await; it may start a task")
+    raise TypeError(f"{name} must be a plain function, not {callback!r}, which nobody would await: start a task in it")
 
 
 def refuse_coroutine(result: Any) -> None:

@@ -44,7 +44,7 @@ def test_what_cannot_be_put_out_is_named() -> None:
             kafka.expire_member("group", "pod-1")
             assert client.describe().group_state == "Empty"
         number = coordinator(kafka, "group")
-        with kafka.paused(number), pytest.raises(AbeyantError, match=f"is broker {number}: paused"):
+        with kafka.paused(number), pytest.raises(AbeyantError, match=f"broker {number}, is paused"):
             kafka.expire_member("group", "pod-1")
 
 

@@ -85,7 +85,7 @@ def test_damaged_compression_is_one_error(content: bytes, codec: int, data: st.D
 def test_small_bytes_that_grow_large_are_refused(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "LARGEST", 100_000)
     assert len(compression.decompress(codec, memoryview(compression.compress(codec, bytes(100_000))))) == 100_000
-    with pytest.raises(UndecodableError, match="exceeds 100,000 bytes"):
+    with pytest.raises(UndecodableError, match="exceed 100,000 bytes"):
         compression.decompress(codec, memoryview(compression.compress(codec, bytes(100_001))))
 
 

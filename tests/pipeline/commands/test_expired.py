@@ -131,7 +131,7 @@ def test_what_is_no_result_is_refused_in_one_line(tmp_path: Path, capsys: pytest
         return said.err
 
     assert f"{tmp_path} is not the --out of abeyant resolve or stream: it has no folder 'outcomes'" in refusal(tmp_path)
-    assert "s3a://shop/out is not on this machine: copy its folder outcomes here" in refusal("s3a://shop/out")
+    assert "s3a://shop/out is not on this machine: copy its folder 'outcomes' into a" in refusal("s3a://shop/out")
     outcomes = tmp_path / "outcomes"
     outcomes.mkdir()
     assert f"{outcomes} has no Parquet file: the result is not complete" in refusal(tmp_path)

@@ -122,7 +122,7 @@ def test_the_folder_names_the_instance_and_more_of_it_where_needed(tmp_path: Pat
     assert {file.instance for file in named} == {"all"}
     assert len({file.label for file in named}) == 3
     assert {f.instance for f in find_logs(tmp_path, instance=lambda path: path.split("/")[-3])} == {"a", "b"}
-    with pytest.raises(AbeyantError, match="cannot be called"):
+    with pytest.raises(AbeyantError, match="cannot be named"):
         find_logs(tmp_path, instance="*")
 
 

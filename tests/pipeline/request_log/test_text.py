@@ -165,7 +165,7 @@ def test_a_line_that_was_cut_in_its_last_time_is_rejected() -> None:
     cut = whole.index("sendTime:1") + len("sendTime:1")
     LineParser().parse(whole.encode())
     for end in range(cut, whole.index("listener:")):
-        with pytest.raises(BadLineError, match=r"the line ends (behind|before) its times"):
+        with pytest.raises(BadLineError, match=r"the line ends (directly after|before) its times"):
             LineParser().parse(whole[:end].encode())
 
 

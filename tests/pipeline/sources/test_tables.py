@@ -39,7 +39,7 @@ def test_ids_and_keys_may_be_whole_numbers(spark: SparkSession) -> None:
 
 def test_a_name_in_quotes_is_refused_as_in_this_process(spark: SparkSession) -> None:
     table = spark.sql("SELECT 'k' AS key, current_timestamp() AS `Paid At`")
-    with pytest.raises(AbeyantError, match=r"^events: at=.paid at.: quotes .*: --event 'at=`Paid At`'$"):
+    with pytest.raises(AbeyantError, match=r"^events: at=.paid at.: in quotes .* backticks: --event 'at=`Paid At`'$"):
         events_from(table, {"at": '"paid at"'})
 
 
