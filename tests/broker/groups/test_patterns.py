@@ -1,4 +1,4 @@
-"""Regular expressions of topics' names: as Python's, but for what RE2 does not have, and in a bounded time."""
+"""Regular expressions of topics' names: as RE2/J's, in a bounded time."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ def test_it_matches_what_pythons_matches(regex: str, name: str) -> None:
 
 @pytest.mark.parametrize(
     "regex",
-    ["(", "(?=a)a", "(?!internal).*", "(?<!a)b", r"(a)\1", "a*+", "(?>a)b", "a{1001}", "(" * 5_000 + ")" * 5_000,
-     "a" * 40_000, "(?x)a", "(?x:a)", "(?a)a", "[[:letters:]]", "[[:^alpha:]]", "[a", "[a-", "[", "\\", "[\\", "[z-a]"],
+    ["(", "(?=a)a", "(?!internal).*", "(?<!a)b", r"(a)\1", "a*+", "(?>a)b", "a{1001}",
+     "(" * 5_000 + ")" * 5_000,
+     "a" * 40_000, "(?x)a", "(?x:a)", "(?a)a", "[[:letters:]]", "[a", "[a-", "[", "\\", "[\\", "[z-a]"],
 )  # fmt: skip
 def test_what_re2_does_not_have_is_refused(regex: str) -> None:
     with pytest.raises(PatternError):
@@ -56,13 +57,55 @@ def test_what_re2_does_not_have_is_refused(regex: str) -> None:
         ("[[:alpha:]-]+", "ab-c", True), ("[[:punct:]]+", "[]^_", True), ("[[a]+", "[a", True),
         ("[a&&b]+", "a&b", True), ("[a||b]+", "a|", True), ("[]a]+", "a]", True), ("[^]a]+", "b", True),
         ("[--/]", ".", True), ("[a-c--.]+", "ab-.", True), ("[!--]+", "*-", True), ("[-a]+", "-a", True),
-        ("[a-]+", "-a", True), (r"[\]\[]+", "][", True), (r"\[[a-z0-9._-]+\]", "[x.y-1_]", True), ("[[:]", ":", True),
+        ("[a-]+", "-a", True), (r"[\]\[]+", "][", True), (r"\[[a-z0-9._-]+\]", "[x.y-1_]", True),
     ],
 )  # fmt: skip
 def test_sets_are_those_of_re2(regex: str, name: str, expected: bool) -> None:
     """Python would warn of some of them, as of sets to come."""
     check(regex)
     assert matches(regex, name) is expected
+
+
+@pytest.mark.parametrize(
+    ("regex", "name", "expected"),
+    [
+        (r"\Qa.b\E", "a.b", True), (r"\Qa.b\E", "axb", False), (r"\Qa.b", "a.b", True), (r"\Qab\E+", "abb", True),
+        (r"\pL+", "aé", True), (r"\p{Lu}", "a", False), (r"(?i)\p{Lu}", "a", True), (r"\P{L}\p{^L}", "1.", True),
+        (r"[\pL_]+", "a_", True), (r"\p{Any}", "x", True), ("[[:^alpha:]]", "1", True), (r"\d", "\u0663", False),
+        (r"\s", "\v", False), (r"\x{61}\141\x61", "aaa", True), (r"a\z", "a", True), ("(?<n>a)", "a", True),
+        ("(?U)a+", "aa", True), ("a(?i)b|c", "aB", True), ("a(?i)b|c", "C", True), ("(a(?i)b)c", "aBC", False),
+        ("(?i-s:A)b", "ab", True), ("^*a$+", "a", True), ("a{,2}", "a{,2}", True), ("a{02}", "a{02}", True),
+        ("a(?i)*", "aaa", True), ("a.b", "a\nb", False), ("(?s)a.b", "a\nb", True), ("(?m)a$.^b", "a\nb", False),
+        ("(?ms)a$.^b", "a\nb", True), ("[^a]", "\n", True), (r"\_\-", "_-", True), ("[k]", "\u212a", False),
+    ],
+)  # fmt: skip
+def test_it_reads_what_re2_has_and_python_has_not(regex: str, name: str, expected: bool) -> None:
+    """As RE2/J 1.8 has it, which Kafka 4.4 brings; so are the descriptions below."""
+    check(regex)
+    assert matches(regex, name) is expected
+
+
+@pytest.mark.parametrize(
+    ("regex", "description"),
+    [
+        ("(a", "missing closing )"), ("a)", "regexp/syntax: internal error"), ("[a", "missing closing ]"),
+        ("[b-a]", "invalid character class range"), ("[[:nope:]]", "invalid character class range"),
+        (r"\p{Nope}", "invalid character class range"), (r"[a-\d]", "invalid escape sequence"),
+        (r"\C", "invalid escape sequence"), (r"a\Z", "invalid escape sequence"), (r"\1", "invalid escape sequence"),
+        (r"\x{110000}", "invalid escape sequence"), ("\\", "trailing backslash at end of expression"),
+        ("*a", "missing argument to repetition operator"), ("(?i)*", "missing argument to repetition operator"),
+        ("a**", "invalid nested repetition operator"), ("a*+", "invalid nested repetition operator"),
+        ("{*", "invalid nested repetition operator"), ("a{3,2}", "invalid repeat count"),
+        ("(?=a)", "invalid or unsupported Perl syntax"),
+        ("(?<=a)", "invalid named capture"), ("(?P<>a)", "invalid named capture"),
+        ("(?#a)", "invalid or unsupported Perl syntax"),
+        ("(?P<n>a)(?P<n>b)", "duplicate capture group name"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_as_by_re2j(regex: str, description: str) -> None:
+    with pytest.raises(PatternError) as raised:
+        check(regex)
+    assert str(raised.value) == description
 
 
 @given(st.text(r"ab[]()^-&|~:\{}*?x1", max_size=12))
