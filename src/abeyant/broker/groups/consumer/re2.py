@@ -102,6 +102,7 @@ class _Parser:
         self._at = 0
         self._flags = frozenset[str]()
         self._names: set[str] = set()
+        self._last_class = regex.rfind(":]")  # a search from each [: on would take quadratic time
 
     def whole(self) -> list[Node]:
         """Parse all of it."""
@@ -230,9 +231,9 @@ class _Parser:
         return Char(_not(fits) if is_negated else fits, len(parts))
 
     def _posix(self) -> Fits | None:
-        end = self._regex.find(":]", self._at) if self._regex.startswith("[:", self._at) else -1
-        if end < 0:
+        if not self._regex.startswith("[:", self._at) or self._at > self._last_class:
             return None
+        end = self._regex.find(":]", self._at)
         name = self._regex[self._at + 2 : end]
         if name.removeprefix("^") not in _POSIX:
             self._fail("invalid character class range")
