@@ -41,7 +41,7 @@ def there(out: Path) -> list[str]:
 @pytest.mark.slow  # many small jobs
 def test_a_result_is_there_when_its_marker_is(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "a result"
-    with pytest.raises(AbeyantError, match="no finished result with a table 'outcomes'"):
+    with pytest.raises(AbeyantError, match="not a finished result with a table 'outcomes'"):
         pipeline.read_result(spark, f"file://{out}")
     with pytest.raises(KeyboardInterrupt):
         make(spark, out, 3, fail=True)
@@ -50,7 +50,7 @@ def test_a_result_is_there_when_its_marker_is(spark: SparkSession, tmp_path: Pat
     torn = out / "run-killed" / "outcomes" / "part-0.parquet"
     torn.parent.mkdir(parents=True)
     torn.write_bytes(b"PAR1")
-    with pytest.raises(AbeyantError, match="no finished result with a table 'outcomes'"):
+    with pytest.raises(AbeyantError, match="not a finished result with a table 'outcomes'"):
         pipeline.read_result(spark, out)
 
     made = make(spark, out, 3)

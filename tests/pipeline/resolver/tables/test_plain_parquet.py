@@ -274,7 +274,7 @@ def test_times_of_96_bits_that_arrow_mistakes_are_refused(spark: SparkSession, t
             continue
         with pytest.raises(_FAILED) as failed:
             outcomes.collect()
-        assert "not within the years 1 to 9999, and only Spark reads such: set" in in_one_line(failed.value)
+        assert "is outside the years 1 to 9999, and only Spark can read such times: set" in in_one_line(failed.value)
 
 
 @pytest.mark.slow
