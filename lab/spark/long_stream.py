@@ -103,7 +103,7 @@ def live(spark: SparkSession, there: Cluster) -> list[int | None]:
     """Return the bytes of `_LIVE`; None for a heap that cannot be measured."""
     gateway: Any = spark.sparkContext._gateway
     executors = [live_heap(pid) for pid in there.executors()]
-    return [live_heap(gateway.proc.pid), sum(filter(None, executors)) if all(executors) else None]
+    return [live_heap(gateway.proc.pid), sum(filter(None, executors)) if executors and all(executors) else None]
 
 
 def watch(query: StreamingQuery, spark: SparkSession, there: Cluster, file: Path, minutes: float) -> int:

@@ -190,7 +190,8 @@ class _Run:
             raise ValueError(f"row {row}: the deadline {until} is before the start {start}")
         if until < 0:
             raise ValueError(f"row {row}: the time-out {until} is negative")
-        raise ValueError(f"row {row}: the deadline is beyond 2**62 (start {start}, timeouts {until})")
+        limit = "deadline" if self._absolute else "time-out"
+        raise ValueError(f"row {row}: the deadline is beyond 2**62 (start {start}, {limit} {until})")
 
     def _judge(self) -> int:
         """Decide every outcome; stop at the first invalid row and return it, else return -1."""

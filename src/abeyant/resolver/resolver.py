@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable
 from datetime import timedelta
 from functools import partial
@@ -288,7 +288,8 @@ class Resolver(Feed):
 
     def _check_ids(self, starts: list[Operation], now: int, ended: _Ended) -> None:
         if len({operation.op_id for operation in starts}) < len(starts):
-            raise ValueError("two operations of one instant have the same op_id: give each its own")
+            op_id, _ = Counter(operation.op_id for operation in starts).most_common(1)[0]
+            raise ValueError(f"two operations of one instant have the op_id {op_id!r}: give each its own")
         for operation in starts:
             former = self._pending.get(operation.op_id)
             if former is not None:

@@ -121,7 +121,7 @@ def resolve(
             return outcomes
         work.learn(event_batches)
         work.events.warn(stacklevel=2)
-        outcomes = pa.Table.from_batches(_batches(work.outcomes_concat_operations(parts)), OUTCOMES)
+        outcomes = pa.Table.from_batches(_batches(work.outcomes_of_parts(parts)), OUTCOMES)
         work.warn_of_unmatched(parts, work.event_places(), outcomes, names, stacklevel=2)
         return outcomes
 
@@ -262,7 +262,7 @@ class _Work:
 
         return self.each(resolve, tables)
 
-    def outcomes_concat_operations(self, parts: list[Operations]) -> Iterator[pa.Table]:
+    def outcomes_of_parts(self, parts: list[Operations]) -> Iterator[pa.Table]:
         """Yield the outcomes of valid operations, part by part; all watches are looked up together, shard by shard."""
         watch_rows = list(self.each(self._shard_watches, parts))
         self._shards.reach(watch_rows, lambda function, shards: deque(self.each(function, shards), 0))

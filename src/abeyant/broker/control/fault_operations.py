@@ -178,7 +178,7 @@ def _waiting(control: Control, request: ControlRequest) -> dict[str, Any]:
 
 
 def _row(operation: Waiting, now: float) -> dict[str, Any]:
-    remaining = None if math.isinf(operation.deadline) else operation.deadline - now
+    remaining = None if math.isinf(operation.deadline) else round(operation.deadline - now, 9)
     return {
         "broker": operation.broker, "kind": operation.kind, "keys": [list(key) for key in operation.keys],
         "client_id": operation.client_id, "since": operation.since, "left": remaining, "held_by": operation.held_by,

@@ -71,11 +71,11 @@ def _produce_fits(*, with_ids: bool) -> Fits:
     return fits
 
 
-def _fetch_fits(count: int, *, with_ids: bool) -> Fits:
-    """Return the check for Fetch. The array of topics begins `count` bytes after the start of the request."""
+def _fetch_fits(topics_at: int, *, with_ids: bool) -> Fits:
+    """Return the check for Fetch. The array of topics begins `topics_at` bytes after the start of the request."""
 
     def fits(data: memoryview, position: int) -> bool:
-        position += count
+        position += topics_at
         topics = data[position]
         position += 1
         if topics == 2:

@@ -85,7 +85,7 @@ LOCAL_CHECKPOINTS: Final = {
 }
 
 
-_PART_BY_PART: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
+_BY_BATCH_SIZE: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 
 
 def _split_available_now(spark: SparkSession) -> None:
@@ -94,7 +94,7 @@ def _split_available_now(spark: SparkSession) -> None:
     By default, Spark reads all input in one batch if any source does not support `availableNow`; the source of ticks
     does not. With this setting Spark asks such a source for its end offset once, when the query starts.
     """
-    spark.conf.set(_PART_BY_PART, "true")
+    spark.conf.set(_BY_BATCH_SIZE, "true")
 
 
 def _answers(operations: DataFrame, events: DataFrame, plan: Plan) -> DataFrame:
