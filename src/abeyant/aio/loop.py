@@ -81,7 +81,7 @@ class WheelTimers:
     ) -> asyncio.TimerHandle:
         """Call `callback(*args)` at `when` on the loop's clock, never earlier. O(1). See `call_later`."""
         if when is None:
-            raise TypeError("when cannot be None")
+            raise TypeError("`when` must be a time of the loop's clock, not None")
         handle: asyncio.TimerHandle = self._call(when, callback, args, context)
         return handle
 

@@ -71,7 +71,7 @@ class UvloopEventLoop(uvloop.Loop):
     ) -> asyncio.TimerHandle:
         """Schedule a call at a time; see `EventLoop.call_at`."""
         if when is None:
-            raise TypeError("when cannot be None")
+            raise TypeError("`when` must be a time of the loop's clock, not None")
         if self.is_closed():
             raise RuntimeError("Event loop is closed")
         debug = self.get_debug()

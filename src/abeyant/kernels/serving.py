@@ -239,9 +239,10 @@ class Waiting:
         self._end(operation)
 
     def _leave_unused(self, event: int, after: int) -> None:
-        """Link an unused event before the event `after`, or last if that is -1.
+        """Link an unused event before the event `after`, or as the last if `after` is -1.
 
-        With `newest`, events are read from the end: so linked, those of one instant begin with the greatest progress.
+        With `newest` the list is read from its end, so that of several events at one instant the greatest progress is
+        read first.
         """
         before = self._last_event if after < 0 else self._before_event[after]
         self._before_event[event] = before

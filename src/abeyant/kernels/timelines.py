@@ -103,7 +103,7 @@ class Keys:
         asked, out = integers(rows, "rows"), writable_integers(spans, "spans")
         _check_rows(asked, "rows")
         if not self._find(asked, out):
-            raise ValueError(f"rows has a row number beyond the {len(out) // 2} rows of spans")
+            raise ValueError(f"`rows` has a row number beyond the {len(out) // 2} rows of `spans`")
 
     # -- in C when compiled, the first without the interpreter's lock --------------------------------------
 

@@ -22,9 +22,10 @@ def slots_of(purgatory: Room) -> int:
 
 
 def operations_in(purgatory: Room, begin: int, count: int) -> list[tuple[Any, Any]]:
-    """Return the operations whose first watch is in `count` slots from `begin`: (operation, its keys). O(their keys).
+    """Return (operation, its keys) for the operations whose first watch is in one of `count` slots from `begin`.
 
-    So reading all slots once returns each operation once.
+    A slot holds one watch of the purgatory's directory, so that reading all slots once returns each operation once.
+    O(count + keys).
     """
     found: list[tuple[Any, Any]] = []
     directory = purgatory._directory

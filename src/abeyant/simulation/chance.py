@@ -71,7 +71,10 @@ class Chance:
     """The random streams of one run. The same seed and name give the same draws, in any process and on any machine."""
 
     def __init__(self, seed: int, tape: Mapping[str, int] | None = None) -> None:
-        """`tape`: by stream name, the number of draws until it is quiet. Raises SimulationError for a bad seed."""
+        """Begin all streams. `tape` has, by the name of a stream, the number of draws after which that stream is quiet.
+
+        A quiet stream draws the least value. Raises SimulationError for a bad seed.
+        """
         self.seed = checked_seed(seed)
         self.tape = dict(tape or {})
         self._streams: dict[str, Stream] = {}

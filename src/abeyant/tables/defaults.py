@@ -88,8 +88,9 @@ def warn_of_ignored(names: Collection[str], read: Collection[str], name: str) ->
     """Warn of each column of the table `name` that is ignored, but looks as if it were read.
 
     Such a column is named almost like a column that is read: a table with `cancle_key` would be resolved as if nothing
-    were cancelled. Or it is a `deadline` beside a `timeout`. There is no warning if the table also has `timeout_ms`:
-    then both may be columns of the user's own. `read` has the names of all columns that are read if a table has them.
+    were cancelled. Or it is a `deadline` in a table with a `timeout`, which is read in its place. (A table that has
+    `timeout_ms`, too, gives no warning: its other two columns may be the user's own.) `read` has the names of all
+    columns that a table may have.
     """
     missing = sorted({*read}.difference(names, _REFUSED_WITHOUT))
     for column in sorted({*names}.difference(read)):

@@ -165,7 +165,10 @@ class PartResolver:
         return reached, by
 
     def _met_together(self, lasts: Integers) -> Integers:
-        """Return when all watches (or any, by the condition) are first met together; `NEVER` for condition 'then'."""
+        """Return when `all` or `any` watches of each operation, by its condition, are first met at once, up to `lasts`.
+
+        The time is `NEVER` where that does not happen, or the condition is `then`.
+        """
         watches, keyed = self._watches["complete"], self._watches["complete"].keyed
         search = self._start
         if watches.one_each and not self._then.any():

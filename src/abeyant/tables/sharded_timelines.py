@@ -121,7 +121,10 @@ class ShardedTimelines:
         return _filled(self._timelines.first_met, (*watches, starts, froms, lasts), len(starts), count)
 
     def held_at(self, watches: WatchSpans, starts: Integers, lasts: Integers, count: Count) -> Integers:
-        """Return 1 for each watch that is met at `lasts`, else 0."""
+        """Return 1 for each watch whose condition holds at its time in `lasts`, else 0.
+
+        `count` and `starts` tell which events count: see `Count`.
+        """
         return _filled(self._timelines.held_at, (*watches, starts, lasts), len(starts), count)
 
     def since(self, watches: WatchSpans, starts: Integers, times: Integers, count: Count) -> Integers:

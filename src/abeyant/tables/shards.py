@@ -40,7 +40,10 @@ class _Shard:
         self.staircases: Staircases | None = None
 
     def add(self, rows: Integers) -> None:
-        """Append rows. Reduce once new rows are four times as many as steps, so that each is reduced O(log n) times."""
+        """Append rows. They are reduced to steps once there are four times as many new rows as steps.
+
+        So each row is looked at O(log n) times.
+        """
         with self._lock:
             self._rows.append(rows)
             self._since += len(rows)

@@ -163,7 +163,7 @@ def clock_of(timer: Any) -> float | None:
 
 
 def describe(operation: Any, keys: list[str]) -> Described:
-    """Return the description of an operation whose view has no `describe` of its own."""
+    """Return the description of an operation by its class and keys, where nothing describes it better."""
     kind = type(operation).__name__
     until = getattr(operation, "until", None)
     if kind == "_Wait":  # aio's

@@ -183,7 +183,7 @@ def _read(*arguments: str) -> QuickTables:
         (["--operation", "kind=upper(order_id)"], "kind=upper(order_id) is more than a column or a constant"),
         (["--operation", "timeout_ms=99999*99999"], "is more than a column or a constant"),
         (["--operation", "start=current_date"], "is more than a column or a constant"),
-        (["--operation", "start=5"], "the column start has the type int32"),
+        (["--operation", "start=5"], "only Spark converts the type int32 of the column start"),
     ],
 )
 def test_what_needs_spark_is_said(tmp_path: Path, options: list[str], why: str) -> None:

@@ -131,7 +131,9 @@ class Fault:
         try:
             hit = future.result(timeout)
         except FutureTimeoutError:
-            raise TimeoutError(f"after {timeout:g} s: {cluster._settled(self._so_far, hits)}") from None
+            raise TimeoutError(
+                f"the fault has too few hits after {timeout:g} s: {cluster._settled(self._so_far, hits)}"
+            ) from None
         finally:
             if awaited in self._awaited:
                 cluster._on_loop(self._remove_awaited, awaited)

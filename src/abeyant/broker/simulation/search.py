@@ -50,7 +50,8 @@ def parse_id(text: str) -> RunId:
         raise SimulationError(f"{text!r} is not a run: give a seed (17), or a seed with its faults (17:0,3)") from None
     unknown = [way for way in rest[1:] if way not in _WAYS]
     if unknown:
-        raise SimulationError(f"{text!r} is not a run: only {', '.join(_WAYS)} may follow the seed and its faults")
+        ways = ", ".join(_WAYS)
+        raise SimulationError(f"{text!r} is not a run: after its seed and faults (17:0,3) only {ways} may follow")
     return RunId(checked_seed(number), faults, frozenset(rest[1:]))
 
 

@@ -28,7 +28,10 @@ class Markers:
     """The sender of the markers of one shard's transactions. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker, partition: Partition, done: Callable[[Transaction], object]) -> None:
-        """Send for the shard of `partition`. Call `done` when all partitions of a transaction have a marker."""
+        """Prepare to send markers for the transactions of the shard of `partition`.
+
+        `done` is called with a transaction once each of its partitions has a marker.
+        """
         self._broker = broker
         self._partition = partition
         self._done = done

@@ -258,7 +258,10 @@ class _Run:
             pool.shutdown()
 
     def _stop(self, futures: Sequence[Future[None]]) -> None:
-        """Cancel this run's jobs until the threads that start jobs have ended: the result's folder is removed next."""
+        """Cancel this run's jobs, again and again, until the threads that start them have ended.
+
+        Their result's folder is removed next.
+        """
         self._stopping = True
         while not all(future.done() for future in futures):
             # Repeat: Spark cancels jobs that run now, not those being planned. If the JVM is gone, so are its jobs, and

@@ -91,7 +91,10 @@ class IncidentWatch:
                 self._clocks[instance] = max(end, self._clocks.get(instance, end))
 
     def look(self, idle_s: float = 0.0) -> list[Notice]:
-        """Return the notices since the last call. `add` new operations first; the log has had no line for `idle_s`."""
+        """Return the notices since the last call, from the operations that `add` has been given.
+
+        `idle_s` is the time in seconds for which the log has had no new line.
+        """
         if not self._clocks:
             return []
         now = max(self._clocks.values()) + round(idle_s * _SECOND_US)

@@ -157,7 +157,11 @@ def _refined(files: list[LogFile], several: bool) -> list[LogFile]:
 
 
 def _brokers_by_endpoint(files: list[tuple[str, set[bytes]]]) -> dict[str, str]:
-    """Group file names (`_base`) that share endpoints, directly or through others; map each to its group's shortest."""
+    """Map the name of each file to the name of its broker: the shortest name among the files of that broker.
+
+    Files are of one broker if they share an endpoint, or each shares one with a third file of that broker. `files` has
+    names without the suffixes of rotation.
+    """
     groups: list[tuple[set[str], set[bytes]]] = []
     for base, endpoints in files:
         same = [group for group in groups if base in group[0] or endpoints & group[1]]

@@ -200,7 +200,7 @@ def _milliseconds(body: Mapping[str, Any], name: str) -> float:
 
 
 def naming_lines(block: bytes) -> Iterator[bytes]:
-    """Yield the lines of a block that may have a topic's name and id, the last first. O(len(block))."""
+    """Yield, from the last to the first, the lines of a block that may have a topic's name and id. O(len(block))."""
     for api in _NAMING_APIS:
         at = block.rfind(api)  # Python searches backwards at twice the speed
         while at >= 0:

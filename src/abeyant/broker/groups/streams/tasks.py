@@ -47,7 +47,10 @@ def read_tasks(rows: Iterable[Any] | None) -> TaskSet:
 
 
 def task_rows(tasks: TaskSet, **fields: Any) -> list[Message]:
-    """Return a message's row for each subtopology, sorted. `fields` compute further fields from a row's tasks."""
+    """Return one row of a message per subtopology, sorted by its id.
+
+    Each of `fields` is a function that computes a further field of a row from the tasks of its subtopology.
+    """
     found = [(name, list(rows)) for name, rows in groupby(sorted(tasks), itemgetter(0))]
     return [
         Message(

@@ -51,7 +51,7 @@ def converted(column: pa.ChunkedArray, name: str, kind: str) -> tuple[pa.Chunked
         return column.cast(pa.timestamp("us", source_type.tz)).cast(pa.timestamp("us", "UTC")), None
     if pa.types.is_date32(source_type) and kind == "a timestamp":
         return column.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC")), None
-    raise NeedsSparkError(f"the column {name} has the type {source_type}")
+    raise NeedsSparkError(f"only Spark converts the type {source_type} of the column {name}")
 
 
 def _parsed(

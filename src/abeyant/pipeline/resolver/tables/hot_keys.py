@@ -114,7 +114,7 @@ class HotKey(NamedTuple):
 
 
 class HotKeys:
-    """The hot keys of the tables and where they are cut."""
+    """The hot keys of the tables, each with the values of progress at which its rows are cut into pieces."""
 
     def __init__(self, keys: Iterable[HotKey]) -> None:
         sorted_keys = sorted(keys, key=lambda key: (key.place, key.identity))

@@ -100,7 +100,7 @@ def merge_profiles(by_shard: DataFrame, sample: Sample, together: int = 1) -> Da
 
 
 def profile_ids(operations: DataFrame) -> DataFrame:
-    """Return the profile of the operations' ids alone, to be computed by a job of its own."""
+    """Return a profile that only tells which ids of `operations` may be repeated. A separate job computes it."""
     hashes = operations.where(HAS_ID).selectExpr(f"{ID_HASH} AS id")
     return merge_profiles(hashes.mapInArrow(_pack_ids, PACKED).repartition("order"), Sample(0, 1))
 

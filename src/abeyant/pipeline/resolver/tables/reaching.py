@@ -60,7 +60,10 @@ def first_reached(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Ite
 
 
 def reached_to_combine(batches: Iterable[pa.RecordBatch], deadline: _Deadline) -> Iterator[pa.RecordBatch]:
-    """Yield `TO_COMBINE` for operations of several watches, and for operations of one watch with a repeated id."""
+    """Yield rows of `TO_COMBINE`, with the time at which each watch is met, for what has to be combined by id.
+
+    These are operations with several watches, and operations with one watch whose id is repeated.
+    """
     for reached in _reached(batches, deadline, with_key=True):
         rows = reached if reached.kind == COMBINED else reached.select(reached.repeated)
         columns = rows.columns()

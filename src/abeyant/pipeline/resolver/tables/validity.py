@@ -117,7 +117,7 @@ def _with_reject_reason(schema: StructType, table: DataFrame) -> StructType:
 
 
 def _ranked(operations: DataFrame, schema: StructType, *columns: str) -> DataFrame:
-    """Add `_rank` to valid rows, 1 for the row of an id that counts; rank separately for each value of `columns`."""
+    """Add `_rank` to valid rows: of rows with one id, and equal `columns`, the row with rank 1 counts."""
     names = schema.fieldNames()
     duration = next(name for name in HOW_LONG if name in names)
     order = ", ".join(("start", duration, "condition", "kind", *(n for n in FURTHER if n in names), "watches"))

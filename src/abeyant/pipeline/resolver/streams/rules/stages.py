@@ -63,7 +63,10 @@ def read_operations(valid: pa.RecordBatch, options: Options) -> Read:
 
 
 def _waits(operations: Operations) -> pa.RecordBatch:
-    """Return operations as `layout.WAITS`; the watches of an operation, from lists and columns, are sorted by role."""
+    """Return operations as rows of `layout.WAITS`.
+
+    The watches of an operation, from its list and from columns such as `cancel_key`, are sorted by role.
+    """
     by_role = watches_by_role(operations)
     operation = np.concatenate([by_role[role].operation for role in ROLES])
     roles = np.repeat(np.arange(len(ROLES)), [len(by_role[role].operation) for role in ROLES])
