@@ -122,3 +122,30 @@ def test_none_takes_for_ever(regex: str) -> None:
     check(regex)
     assert not matches(regex, "a" * 249)
     assert matches("(a+)+", "a" * 249)
+
+
+@pytest.mark.parametrize(
+    "regex",
+    [
+        "(?i)[" + "!" * 32_000 + "]", ".*" * 1_000, "a|" * 16_000, "((" + "|" * 500 + "){1000}){1000}b",
+        "(" * 5 + "|" * 1_000 + "){1000}" * 5 + "b", "(?i)(" + "[[:^punct:]]|" * 2_000 + "b)*c", r"\pL" * 5_000,
+        "(a|" * 110 + "b" + ")*" * 110 + "c",
+    ],
+)  # fmt: skip
+def test_a_long_expression_over_a_long_name_is_given_up_in_time(regex: str) -> None:
+    """In some milliseconds each; without the budget, in up to a minute."""
+    check(regex)
+    for name in ("a" * 32_767, "".join(map(chr, range(0x100, 0x100 + 249)))):
+        assert not matches(regex, name) or set(regex) == set(".*")
+
+
+def test_a_run_of_one_character_class_may_be_long() -> None:
+    assert matches(".*", "a" * 32_767)
+    assert matches("[a-c]{3,}b", "abc" * 10_000 + "b")
+    assert not matches("[a-c]*", "abc" * 10_000 + "d")
+
+
+def test_a_count_may_have_thousands_of_digits() -> None:
+    for count in ("{" + "1" * 5_000 + "}", "{1," + "1" * 5_000 + "}"):
+        with pytest.raises(PatternError, match="invalid repeat count"):
+            check("a" + count)

@@ -14,6 +14,7 @@ from abeyant.broker.groups.consumer.re2 import WORD, Anchor, Char, Choice, Node,
 __all__ = ["PatternError", "check", "matches"]
 
 _STEPS = 50_000  # per name: some 20 ms
+_LENGTH = 256  # characters of a name: a step over a longer one counts several times
 
 
 def check(regex: str) -> None:
@@ -26,7 +27,7 @@ def matches(regex: str, name: str) -> bool:
     """Return whether `regex` matches the whole name. False also for an invalid or too costly expression."""
     try:
         return bool(_Matcher(name).advance(parse(regex), 1) >> len(name) & 1)
-    except (PatternError, _TooCostlyError):
+    except (PatternError, _TooCostlyError, RecursionError):
         return False
 
 
@@ -40,16 +41,16 @@ class _Matcher:
     def __init__(self, name: str) -> None:
         self._name = name
         self._left = _STEPS
+        self._step = 1 + len(name) // _LENGTH
         self._positions: dict[Char | Anchor, int] = {}
+        self._masks: dict[str, int] = {}  # the positions before each character
 
     def advance(self, nodes: list[Node], start: int) -> int:
         """Return the positions at which a match of the nodes from one of `start` can end."""
         for node in nodes:
             if not start:
                 return 0
-            self._left -= 1
-            if self._left < 0:
-                raise _TooCostlyError
+            self._spend(self._step)
             if isinstance(node, Char):
                 start = (start & self._positions_of(node)) << 1
             elif isinstance(node, Anchor):
@@ -60,9 +61,15 @@ class _Matcher:
                 start = self._choose(node, start)
         return start
 
+    def _spend(self, steps: int) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise _TooCostlyError
+
     def _choose(self, choice: Choice, start: int) -> int:
         ends = 0
         for branch in choice.branches:
+            self._spend(self._step)
             ends |= self.advance(branch, start)
         return ends
 
@@ -70,6 +77,10 @@ class _Matcher:
         size = len(self._name)
         for _ in range(min(repeat.least, size + 2)):  # more repetitions reach no new positions
             start = self.advance(repeat.inner, start)
+        if repeat.most is None and len(repeat.inner) == 1 and isinstance(char := repeat.inner[0], Char):
+            # An addition carries each start to the end of its run of matching characters (Parabix's MatchStar).
+            run = self._positions_of(char)
+            return (((start & run) + run) ^ run) | start
         ends = start
         further = size + 1 if repeat.most is None else min(repeat.most - repeat.least, size + 1)
         for _ in range(further):
@@ -87,10 +98,21 @@ class _Matcher:
         return positions
 
     def _before(self, char: Char) -> int:
+        masks = self._masks or self._find_masks()
+        self._spend(len(masks) * char.cost // 4)  # a comparison takes a quarter of a step
+        positions = 0
+        for one, mask in masks.items():
+            if char.fits(one):
+                positions |= mask
+        return positions
+
+    def _find_masks(self) -> dict[str, int]:
         chars = set(self._name)
-        self._left -= len(chars) * char.cost
-        matching = {one for one in chars if char.fits(one)}
-        return sum(1 << place for place, one in enumerate(self._name) if one in matching)
+        self._spend(len(chars) * self._step)
+        backwards = self._name[::-1]
+        for char in chars:
+            self._masks[char] = int("".join("1" if one == char else "0" for one in backwards), 2)
+        return self._masks
 
     def _at(self, anchor: Anchor) -> int:
         name, size = self._name, len(self._name)

@@ -21,6 +21,8 @@ WORD: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012
 
 _LONGEST: Final = 32_767  # characters: the longest string of Kafka's protocol
 _MOST_TIMES: Final = 1_000
+_DEEPEST: Final = 120  # groups in one another: parsing and matching take four frames of the stack for each
+_CLASS_COST: Final = 16  # of a class such as \w: comparisons, with both cases
 _REPEAT: Final = re.compile(r"\{(0|[1-9][0-9]*)(?:(,)(0|[1-9][0-9]*)?)?\}")
 _NAMED: Final = re.compile(r"\?P?<([^>]*)(>?)")
 _FLAGS: Final = re.compile("([imsU]*)(?:-([imsU]+))?([:)])")
@@ -83,15 +85,12 @@ class Choice:
 Node = Anchor | Char | Repeat | Choice
 
 
-@lru_cache(256)
+@lru_cache(16)  # a long expression takes megabytes
 def parse(regex: str) -> list[Node]:
     """Return the nodes of an expression, one after another. Raises PatternError. O(len(regex))."""
     if len(regex) > _LONGEST:
         raise PatternError(f"the expression has {len(regex)} characters; the limit is {_LONGEST}")
-    try:
-        return _Parser(regex).whole()
-    except RecursionError:
-        raise PatternError("expression nests too deeply") from None
+    return _Parser(regex).whole()
 
 
 class _Parser:
@@ -101,6 +100,9 @@ class _Parser:
         self._regex = regex
         self._at = 0
         self._flags = frozenset[str]()
+        self._depth = 0
+        self._chars: dict[tuple[str, bool], Char] = {}
+        """Nodes by their text and whether case is ignored: an expression may repeat a character many times."""
         self._names: set[str] = set()
         self._last_class = regex.rfind(":]")  # a search from each [: on would take quadratic time
 
@@ -146,6 +148,8 @@ class _Parser:
         if match is None:
             return None
         least, is_range, most = match.groups()
+        if max(len(least), len(most or "")) > len(str(_MOST_TIMES)):
+            self._fail("invalid repeat count")
         limits = int(least), (int(most) if most else None) if is_range else int(least)
         if limits[0] > _MOST_TIMES or (limits[1] is not None and not limits[0] <= limits[1] <= _MOST_TIMES):
             self._fail("invalid repeat count")
@@ -158,9 +162,11 @@ class _Parser:
         if symbol == "(":
             return self._group()
         if symbol == "[":
-            return [self._set()]
+            begin = self._at
+            set_ = self._set()
+            return [self._shared(f"[{self._regex[begin : self._at]}", lambda: set_)]
         if symbol == ".":
-            return [Char(_any if "s" in self._flags else _no_newline)]
+            return [_ANY if "s" in self._flags else _NO_NEWLINE]
         if symbol == "^":
             return [Anchor.LINE_BEGIN if "m" in self._flags else Anchor.TEXT_BEGIN]
         if symbol == "$":
@@ -176,8 +182,11 @@ class _Parser:
             self._at += len(text)
             self._next("\\E")
             return [self._literal(char) for char in text]
+        begin = self._at
         fits = self._class()
-        return [self._literal(chr(self._escape()))] if fits is None else [Char(fits)]
+        if fits is None:
+            return [self._literal(chr(self._escape()))]
+        return [self._shared(f"\\{self._regex[begin : self._at]}", lambda: Char(fits, _CLASS_COST))]
 
     def _group(self) -> list[Node]:
         flags = self._flags  # those set inside end with the group
@@ -185,7 +194,11 @@ class _Parser:
             self._name()
         elif self._next("?") and not self._set_flags():
             return []
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            self._fail("expression nests too deeply")
         inner = self._choice()
+        self._depth -= 1
         if not self._next(")"):
             self._fail("missing closing )")
         self._flags = flags
@@ -211,11 +224,22 @@ class _Parser:
 
     # -- characters
 
+    def _shared(self, text: str, make: Callable[[], Char]) -> Char:
+        """Return the node of this text, the same for each of its repetitions."""
+        key = text, "i" in self._flags
+        node = self._chars.get(key)
+        if node is None:
+            node = self._chars[key] = make()
+        return node
+
     def _literal(self, char: str) -> Char:
+        return self._shared(char, lambda: self._new_literal(char))
+
+    def _new_literal(self, char: str) -> Char:
         if "i" not in self._flags:
             return Char(char.__eq__)
         cases = _cases(char)
-        return Char(lambda other: other in cases or not cases.isdisjoint(_cases(other)))
+        return Char(lambda other: other in cases or not cases.isdisjoint(_cases(other)), _CLASS_COST)
 
     def _set(self) -> Char:
         """Parse a set of characters, behind its bracket."""
@@ -228,7 +252,7 @@ class _Parser:
                 self._fail("missing closing ]")
             parts.append(self._posix() or self._class_in_set() or self._range())
         fits = _either(parts)
-        return Char(_not(fits) if is_negated else fits, len(parts))
+        return Char(_not(fits) if is_negated else fits, _CLASS_COST * len(parts))
 
     def _posix(self) -> Fits | None:
         if not self._regex.startswith("[:", self._at) or self._at > self._last_class:
@@ -376,3 +400,7 @@ def _none(char: str) -> bool:
 
 def _no_newline(char: str) -> bool:
     return char != "\n"
+
+
+_ANY: Final = Char(_any)
+_NO_NEWLINE: Final = Char(_no_newline)
