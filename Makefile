@@ -2,6 +2,7 @@
 # make demo-flights  resolve a public table of 336,776 flights: which had not left 15 minutes after schedule?
 # make test    the tests, in parallel; but for the slow ones
 # make test-all   the slow ones as well, which kill processes, sleep, or search for long; and the engine also interpreted
+# make test-interpreted   the rooms below Spark with every compiled module run from its own .py
 # make test-pythons   the rooms below Spark, interpreted and compiled, and CPython's asyncio tests on every Python that is
 #              declared, on this machine or from Debian (root, debootstrap), and a part on GraalPy (Maven, Java);
 #              PYTHONS=3.13 or PYTHONS=graalpy for that one
@@ -99,7 +100,8 @@ test: $(VENV)/.test
 test-interpreted: $(VENV)/.test
 	ABEYANT_PURE=1 HYPOTHESIS_PROFILE=brief $(PYTEST) $(BELOW_SPARK)
 
-test-all: $(VENV)/.check test-interpreted
+test-all: $(VENV)/.check
+	$(MAKE) test-interpreted
 	$(PYTEST) --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store --ignore=tests/lakes
 
 test-pythons: $(VENV)/.test

@@ -294,7 +294,7 @@ def test_a_state_that_is_not_known_is_refused_by_what_was_found_and_what_expecte
         patch.setattr(plan, "shards_turn", of_tomorrow)
         stream.run()
     stream.put(Batch([("i", OP._replace(op_id="second"))]))
-    refused = f"StateError: .* has layout version {VERSION + 1}, expected {VERSION}: go on with"
+    refused = f"StateError: .* has layout version {VERSION + 1}, expected {VERSION}: continue with the release"
     with pytest.raises(StreamingQueryException, match=refused):
         stream.run()
     with pytest.raises(Exception, match=refused):
