@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import gc
 import random
@@ -32,6 +33,34 @@ def nothing(*args: object) -> None:
 
 
 # -- when ----------------------------------------------------------------------------------------------------
+
+
+class RefusingLoop(asyncio.SelectorEventLoop):
+    """Refuses the first times as past, as Pyodide's loop does where its thread was late."""
+
+    refused = 0
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # type: ignore[override]
+        if self.refused < 3:
+            self.refused += 1
+            raise ValueError("Can't schedule in the past")
+        return super().call_at(when, callback, *args, context=context)
+
+
+def test_t1_a_loop_may_refuse_a_time_that_has_just_passed() -> None:
+    loop = RefusingLoop()
+
+    async def main() -> float:
+        with Timer() as timer:
+            begin = loop.time()
+            done = loop.create_future()
+            timer.call_later(0.02, lambda: done.set_result(loop.time() - begin))
+            return float(await done)
+
+    with contextlib.closing(loop):
+        took = loop.run_until_complete(main())
+    assert loop.refused == 3
+    assert took >= 0.02
 
 
 @each_loop

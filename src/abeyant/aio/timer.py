@@ -132,7 +132,7 @@ class Timer(_Timer):
         self._debug = loop.get_debug()
         self._must_rearm = False
         self._meter: Meter | None = None
-        self._handle: asyncio.TimerHandle | None = None
+        self._handle: asyncio.Handle | None = None
         self._keeper = _Keeper(self)
         self._wakes_at = _NEVER
         self._sleeps_until = _IDLE
@@ -383,7 +383,10 @@ class Timer(_Timer):
         if early:
             when = max(when, self._loop.time() + _PAUSE)
         try:
-            self._handle = self._loop.call_at(when, _wake, self._keeper, context=self._context)
+            try:
+                self._handle = self._loop.call_at(when, _wake, self._keeper, context=self._context)
+            except ValueError:  # Pyodide's loop refuses a time that has just passed
+                self._handle = self._loop.call_soon(_wake, self._keeper, context=self._context)
         except BaseException:
             self._disarm()
             raise
