@@ -199,7 +199,10 @@ def groups(cluster: BaseCluster) -> list[str]:
 
 
 def group_state(cluster: BaseCluster, name: str) -> GroupState:
-    """Return a group's state. Raises UnknownNameError for an unknown group, AbeyantError if no coordinator runs."""
+    """Return a group's state.
+
+    Raises UnknownNameError for an unknown group, AbeyantError if its coordinator does not run, or still loads it.
+    """
     check_text("group", name)
     for number, shard in _group_shards(cluster, f"group {name!r}", name):
         group = shard.find(name)

@@ -17,7 +17,11 @@ _FENCED = (ErrorCode.none, ErrorCode.concurrent_transactions)  # the latter whil
 
 
 def expire_member(cluster: BaseCluster, group: str, member: str) -> None:
-    """Expire a member's session. Raises AbeyantError for an unknown group or member, or if no coordinator runs."""
+    """Expire a member's session.
+
+    Raises AbeyantError for an unknown group or member, or if the group's coordinator cannot act: it is paused or
+    stopped, or still loads the group.
+    """
     check_text("group", group)
     check_text("member", member)
     broker = coordinator_of(cluster, OFFSETS, group, f"group {group!r}")

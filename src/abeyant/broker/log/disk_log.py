@@ -88,7 +88,7 @@ class DiskLog(Log):
         self._load(paths, state, now_ms)
 
     def _settle_files(self) -> None:
-        """Finish what a crash interrupted: move compacted segments into place, and delete temporary files."""
+        """Finish what a crash interrupted: move compacted segments into place, and delete leftovers."""
         for path in sorted(self.folder.iterdir()):
             if path.suffix in (TEMPORARY, DELETED, CLEANED):
                 path.unlink()

@@ -244,7 +244,7 @@ _AROUND: Final = b" \t," + _BEFORE[2:]
 
 
 def _is_json(text: bytes) -> bool:
-    """Return whether a line may be part of an indented JSON document; a line of the log itself may not."""
+    """Return whether a line may be part of an indented JSON document; a line with a request of the log may not."""
     return text[:1] in b'"{}[]-0123456789tfn' and (MARKER not in text or text.startswith(b'"'))
 
 

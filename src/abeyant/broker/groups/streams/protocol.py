@@ -339,7 +339,10 @@ def _update(member: StreamsMember, request: StreamsHeartbeat) -> StreamsMember:
 
 
 def _find_topology(group: StreamsGroup, request: StreamsHeartbeat, entries: list[Entry]) -> Topology:
-    """Return the group's topology, or else the request's. Raises ApiError if the group would need an update."""
+    """Return the group's topology; or else the request's, whose record is added to `entries`.
+
+    Raises ApiError if neither has one, or the group would need an update.
+    """
     if group.topology is None:
         if request.topology is None:
             raise ApiError(ErrorCode.unknown_server_error)
