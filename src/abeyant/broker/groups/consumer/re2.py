@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
-from typing import Final, NoReturn
+from typing import Final
 from unicodedata import category
 
 __all__ = ["WORD", "Anchor", "Char", "Choice", "Node", "PatternError", "Repeat", "parse"]
@@ -63,7 +63,7 @@ class Char:
     fits: Fits
     """Whether a character matches."""
     cost: int = 1
-    """The number of comparisons that `fits` makes at most."""
+    """About how many comparisons `fits` makes at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +110,7 @@ class _Parser:
         """Parse all of it."""
         tree = self._choice()
         if self._at < len(self._regex):  # at a parenthesis that closes none
-            self._fail("regexp/syntax: internal error")
+            raise PatternError("regexp/syntax: internal error")
         return tree
 
     def _choice(self) -> list[Node]:
@@ -130,9 +130,9 @@ class _Parser:
                 nodes += self._operand()
                 continue
             if not nodes:
-                self._fail("missing argument to repetition operator")
+                raise PatternError("missing argument to repetition operator")
             if repeated:
-                self._fail("invalid nested repetition operator")
+                raise PatternError("invalid nested repetition operator")
             self._next("?")  # a lazy match has the same length as a greedy one here: that of the whole name
             nodes.append(Repeat(*limits, [nodes.pop()]))
             repeated = True
@@ -149,10 +149,10 @@ class _Parser:
             return None
         least, is_range, most = match.groups()
         if max(len(least), len(most or "")) > len(str(_MOST_TIMES)):
-            self._fail("invalid repeat count")
+            raise PatternError("invalid repeat count")
         limits = int(least), (int(most) if most else None) if is_range else int(least)
         if limits[0] > _MOST_TIMES or (limits[1] is not None and not limits[0] <= limits[1] <= _MOST_TIMES):
-            self._fail("invalid repeat count")
+            raise PatternError("invalid repeat count")
         self._at = match.end()
         return limits
 
@@ -162,9 +162,9 @@ class _Parser:
         if symbol == "(":
             return self._group()
         if symbol == "[":
-            begin = self._at
-            set_ = self._set()
-            return [self._shared(f"[{self._regex[begin : self._at]}", lambda: set_)]
+            begin = self._at - 1
+            char = self._set()
+            return [self._shared(self._regex[begin : self._at], char)]
         if symbol == ".":
             return [_ANY if "s" in self._flags else _NO_NEWLINE]
         if symbol == "^":
@@ -182,11 +182,11 @@ class _Parser:
             self._at += len(text)
             self._next("\\E")
             return [self._literal(char) for char in text]
-        begin = self._at
+        begin = self._at - 1
         fits = self._class()
         if fits is None:
             return [self._literal(chr(self._escape()))]
-        return [self._shared(f"\\{self._regex[begin : self._at]}", lambda: Char(fits, _CLASS_COST))]
+        return [self._shared(self._regex[begin : self._at], Char(fits, _CLASS_COST))]
 
     def _group(self) -> list[Node]:
         flags = self._flags  # those set inside end with the group
@@ -196,20 +196,20 @@ class _Parser:
             return []
         self._depth += 1
         if self._depth > _DEEPEST:
-            self._fail("expression nests too deeply")
+            raise PatternError("expression nests too deeply")
         inner = self._choice()
         self._depth -= 1
         if not self._next(")"):
-            self._fail("missing closing )")
+            raise PatternError("missing closing )")
         self._flags = flags
         return [Choice([inner])] if len(inner) != 1 else inner
 
     def _name(self) -> None:
         match = _NAMED.match(self._regex, self._at)
         if match is None or not match[2] or not match[1] or not WORD.issuperset(match[1]):
-            self._fail("invalid named capture")
+            raise PatternError("invalid named capture")
         if match[1] in self._names:
-            self._fail("duplicate capture group name")
+            raise PatternError("duplicate capture group name")
         self._names.add(match[1])
         self._at = match.end()
 
@@ -217,29 +217,22 @@ class _Parser:
         """Parse flags up to `:` or `)`, and set them. Return whether a group begins."""
         match = _FLAGS.match(self._regex, self._at)
         if match is None:
-            self._fail("invalid or unsupported Perl syntax")
+            raise PatternError("invalid or unsupported Perl syntax")
         self._at = match.end()
         self._flags = (self._flags | set(match[1])) - set(match[2] or "")
         return match[3] == ":"
 
     # -- characters
 
-    def _shared(self, text: str, make: Callable[[], Char]) -> Char:
-        """Return the node of this text, the same for each of its repetitions."""
-        key = text, "i" in self._flags
-        node = self._chars.get(key)
-        if node is None:
-            node = self._chars[key] = make()
-        return node
+    def _shared(self, text: str, char: Char) -> Char:
+        """Return the first node of this text, the same for each of its repetitions: `char`, if it is new."""
+        return self._chars.setdefault((text, "i" in self._flags), char)
 
     def _literal(self, char: str) -> Char:
-        return self._shared(char, lambda: self._new_literal(char))
-
-    def _new_literal(self, char: str) -> Char:
         if "i" not in self._flags:
-            return Char(char.__eq__)
+            return self._shared(char, Char(char.__eq__))
         cases = _cases(char)
-        return Char(lambda other: other in cases or not cases.isdisjoint(_cases(other)), _CLASS_COST)
+        return self._shared(char, Char(lambda other: not cases.isdisjoint(_cases(other)), _CLASS_COST))
 
     def _set(self) -> Char:
         """Parse a set of characters, behind its bracket."""
@@ -249,7 +242,7 @@ class _Parser:
         while is_first or not self._next("]"):
             is_first = False
             if self._at >= len(self._regex):
-                self._fail("missing closing ]")
+                raise PatternError("missing closing ]")
             parts.append(self._posix() or self._class_in_set() or self._range())
         fits = _either(parts)
         return Char(_not(fits) if is_negated else fits, _CLASS_COST * len(parts))
@@ -260,7 +253,7 @@ class _Parser:
         end = self._regex.find(":]", self._at)
         name = self._regex[self._at + 2 : end]
         if name.removeprefix("^") not in _POSIX:
-            self._fail("invalid character class range")
+            raise PatternError("invalid character class range")
         self._at = end + 2
         fits = self._listed(_POSIX[name.removeprefix("^")])
         return _not(fits) if name.startswith("^") else fits
@@ -298,7 +291,7 @@ class _Parser:
         if name == "Any":
             return _none if is_negated else _any
         if _CATEGORIES.fullmatch(name) is None:
-            self._fail("invalid character class range")
+            raise PatternError("invalid character class range")
         folded = "i" in self._flags
 
         def fits(char: str) -> bool:
@@ -320,7 +313,7 @@ class _Parser:
             else:
                 high = self._set_character()
                 if high < low:
-                    self._fail("invalid character class range")
+                    raise PatternError("invalid character class range")
         return self._between(low, high)
 
     def _between(self, low: str, high: str) -> Fits:
@@ -330,14 +323,14 @@ class _Parser:
 
     def _set_character(self) -> str:
         if self._at >= len(self._regex):
-            self._fail("missing closing ]")
+            raise PatternError("missing closing ]")
         symbol = self._take()
         return chr(self._escape()) if symbol == "\\" else symbol
 
     def _escape(self) -> int:
         """Parse an escaped character behind its backslash; return its code point."""
         if self._at >= len(self._regex):
-            self._fail("trailing backslash at end of expression")
+            raise PatternError("trailing backslash at end of expression")
         if (octal := _OCTAL.match(self._regex, self._at)) is not None:
             self._at = octal.end()
             return int(octal[0], 8)
@@ -350,7 +343,7 @@ class _Parser:
         if symbol in _CONTROL:
             return _CONTROL[symbol]
         if not symbol.isascii() or symbol.isalnum():
-            self._fail("invalid escape sequence")
+            raise PatternError("invalid escape sequence")
         return ord(symbol)
 
     # -- the text
@@ -364,9 +357,6 @@ class _Parser:
         comes = self._regex.startswith(text, self._at)
         self._at += len(text) * comes
         return comes
-
-    def _fail(self, description: str) -> NoReturn:
-        raise PatternError(description)
 
 
 _ANCHORS: Final = {
