@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from abeyant.pipeline.analysis.columns import TIMES, microseconds
+from abeyant.pipeline.analysis.columns import TIMES, codes, merge_rows, microseconds, sorted_order
 
 __all__ = [
     "ACTIVITY",
@@ -32,12 +32,13 @@ _LONGEST_S: Final = 600
 """Only this many seconds of a longer incident are counted: its cause is near its beginning."""
 
 _NAMES: Final = ("instance", "kind", "client_id", "group")
-_GROUP: Final = (*_NAMES, "error_code", "second")
+_ENCODED: Final = (*_NAMES, "error_code")  # with the second, the columns by which operations are counted
 _MERGED: Final = {
-    **dict.fromkeys(("operations", "expired", "busy_us", "local_us", "send_us"), "sum"),
-    "first_us": "min",
-    **dict.fromkeys(("last_us", "longest_us", "throttle_us", "size_bytes"), "max"),
+    **dict.fromkeys(("operations", "expired", "busy_us", "local_us", "send_us"), np.add),
+    "first_us": np.minimum,
+    **dict.fromkeys(("last_us", "longest_us", "throttle_us", "size_bytes"), np.maximum),
 }
+_LEAST: Final = -(1 << 63)  # in place of a null of `size_bytes`
 
 
 class Incident(NamedTuple):
@@ -110,7 +111,7 @@ def activity_rows(activity: pa.Table) -> Iterator[Activity]:
 def in_order(counts: pa.Table) -> pa.Table:
     """Merge the counts of several tasks into one table in order of time."""
     merged = merge_activity(counts)
-    return merged.sort_by([("second", "ascending"), ("first_us", "ascending")]).combine_chunks()
+    return merged.take(pa.array(sorted_order([merged[name].to_numpy() for name in ("second", "first_us")])))
 
 
 ACTIVITY: Final = pa.schema({name: pa.string() if name in _NAMES else pa.int64() for name in Activity._fields})
@@ -169,6 +170,14 @@ def _groups(rows: pa.Table) -> pa.Array:
 
 
 def merge_activity(rows: pa.Table) -> pa.Table:
-    """Merge counts to one row for each distinct value of the columns `_GROUP`, which include the second."""
-    merged = rows.group_by(list(_GROUP), use_threads=False).aggregate(list(_MERGED.items()))
-    return merged.rename_columns([*_GROUP, *_MERGED]).select(ACTIVITY.names).cast(ACTIVITY)
+    """Merge counts to one row for each distinct value of `_ENCODED` and the second. O(n log n)."""
+    encoded = {name: codes(rows[name]) for name in _ENCODED}
+    group = [*(number for number, _ in encoded.values()), rows["second"].to_numpy()]
+    values = [(rows[name].fill_null(_LEAST).to_numpy(), reduce) for name, reduce in _MERGED.items()]
+    (*numbers, second), merged = merge_rows(group, values)
+    columns = dict(zip(_MERGED, merged, strict=True)) | {"second": second}
+    for (name, (_, texts)), number in zip(encoded.items(), numbers, strict=True):
+        columns[name] = texts.take(pa.array(number))
+    size = columns["size_bytes"]
+    columns["size_bytes"] = pa.array(size, mask=size == _LEAST)
+    return pa.table(columns).select(ACTIVITY.names).cast(ACTIVITY)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from abeyant.pipeline.analysis.columns import Integers, codes, run_starts
+from abeyant.pipeline.analysis.columns import Integers, codes, count_equal, run_starts
 from abeyant.pipeline.analysis.keys import KEY, with_keys
 from abeyant.pipeline.analysis.summary import STEPS_PER_DECADE, steps
 from abeyant.pipeline.schemas import KEYS_BY_TIME, REQUESTS_BY_TIME, WAITS_BY_TIME
@@ -111,15 +111,14 @@ def added_up(rows: pa.Table, columns: Sequence[str], counts: Sequence[str]) -> p
 
 
 def _counted(operations: pa.Table, slices: Slices, group: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    with_start = operations.filter(operations["start_us"].is_valid())
-    step = steps(with_start["wait_us"].to_numpy())
-    rows = pa.table(
-        {
-            **{name: with_start[name] for name in group},
-            "at": slices.begin(with_start["start_us"].to_numpy()),
-            "outcome": pc.fill_null(with_start["outcome"], "unknown"),
-            "step": pa.array(step - _STEPS_BELOW_MS, mask=step < 0),
-            "operations": np.ones(with_start.num_rows, np.int64),
-        }
-    )
-    return added_up(rows, columns, ("operations",))
+    started = operations.filter(operations["start_us"].is_valid())
+    numbers = slices.number(started["start_us"].to_numpy()), steps(started["wait_us"].to_numpy())
+    texts, (place, step), counts = count_equal(started, [*group, "outcome"], numbers)
+    texts["outcome"] = texts["outcome"].fill_null("unknown")
+    rows = {
+        **texts,
+        "at": slices.begin((slices.first_us or 0) + place * slices.width_us),
+        "step": pa.array(step - _STEPS_BELOW_MS, mask=step < 0),
+        "operations": counts,
+    }
+    return pa.table(rows).select(list(columns))

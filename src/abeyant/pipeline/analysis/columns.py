@@ -26,11 +26,18 @@ __all__ = [
     "Integers",
     "LogRows",
     "codes",
+    "count_equal",
+    "count_rows",
+    "decoded",
+    "encode",
+    "join_tables",
     "keys_of",
+    "merge_rows",
     "microseconds",
     "observed",
     "observed_columns",
     "run_starts",
+    "sorted_order",
     "sum_rows",
     "tables",
 ]
@@ -104,10 +111,30 @@ def tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def codes(column: pa.Array | pa.ChunkedArray) -> tuple[Integers, pa.Array]:
-    """Encode a column: return a number for each row, and the value of each number. Null also gets a number."""
+    """Encode a column: return a number for each row, and the value of each number. Null has the last number.
+
+    A column that is encoded already keeps its numbers, of which some may have no row.
+    """
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    encoded = pc.dictionary_encode(array, null_encoding="encode")
-    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
+    encoded = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(array)
+    numbers, values = encoded.indices, encoded.dictionary
+    if numbers.null_count:
+        numbers, values = numbers.fill_null(len(values)), pa.concat_arrays([values, pa.nulls(1, values.type)])
+    return numbers.to_numpy().astype(np.int64), values
+
+
+def join_tables(parts: Iterable[pa.Table]) -> pa.Table:
+    """Join tables to one, whose encoded columns have one dictionary each: Arrow groups rows by no other."""
+    return pa.concat_tables(parts).combine_chunks()
+
+
+def decoded(table: pa.Table) -> pa.Table:
+    """Return a table with its columns of encoded text as plain text."""
+    fields = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))
 
 
 def run_starts(columns: Sequence[npt.NDArray[Any]]) -> Integers:
@@ -122,25 +149,78 @@ def run_starts(columns: Sequence[npt.NDArray[Any]]) -> Integers:
 
 def sum_rows(columns: Sequence[Integers], values: Sequence[Integers]) -> tuple[list[Integers], list[Integers]]:
     """Return the distinct rows of `columns`, sorted, and the sums of `values` over equal rows. O(n log n)."""
-    number = _one_number(columns)
-    order = np.lexsort(columns[::-1]) if number is None else np.argsort(number)
+    return merge_rows(columns, [(value, np.add) for value in values])
+
+
+def merge_rows(
+    columns: Sequence[Integers], values: Sequence[tuple[Integers, np.ufunc]]
+) -> tuple[list[Integers], list[Integers]]:
+    """Return the distinct rows of `columns`, sorted, and each value reduced with its function over equal rows.
+
+    O(n log n).
+    """
+    order = sorted_order(columns)
     ordered = [column[order] for column in columns]
     starts = run_starts(ordered)
     if not len(starts):
-        return ordered, list(values)
-    return [column[starts] for column in ordered], [np.add.reduceat(value[order], starts) for value in values]
+        return ordered, [value for value, _ in values]
+    return [column[starts] for column in ordered], [reduce.reduceat(value[order], starts) for value, reduce in values]
 
 
-def _one_number(columns: Sequence[Integers]) -> Integers | None:
-    """Encode each row of `columns` as a number that sorts like the rows; None if that takes more than 63 bits."""
+def sorted_order(columns: Sequence[Integers]) -> Integers:
+    """Return the order that sorts the rows of `columns`. O(n log n)."""
+    spans = _spans(columns)
+    return np.lexsort(columns[::-1]) if spans is None else np.argsort(_numbers(columns, spans))
+
+
+def count_rows(columns: Sequence[Integers]) -> tuple[list[Integers], Integers]:
+    """Return the distinct rows of `columns`, sorted, and how many rows are equal to each. O(n log n)."""
+    if (spans := _spans(columns)) is None:
+        rows, (counts,) = sum_rows(columns, [np.ones(len(columns[0]), np.int64)])
+        return rows, counts
+    number = np.sort(_numbers(columns, spans))  # several times as fast as to sort the order of the rows
+    starts = run_starts([number])
+    number, distinct = number[starts], []
+    for low, span in reversed(spans):
+        number, place = np.divmod(number, span)
+        distinct.append(place + low)
+    return distinct[::-1], np.diff(np.append(starts, len(columns[0])))
+
+
+def count_equal(
+    table: pa.Table, texts: Sequence[str], numbers: Sequence[Integers]
+) -> tuple[dict[str, pa.Array], list[Integers], Integers]:
+    """Count the rows that are equal in the columns `texts` of a table, and in `numbers`, which have a value a row.
+
+    Return a value of each text, encoded, and of each number for each group of equal rows, and the number of its rows.
+    O(n log n).
+    """
+    encoded = [codes(table[name]) for name in texts]
+    columns, counts = count_rows([*(number for number, _ in encoded), *numbers])
+    pairs = zip(texts, encoded, columns[: len(texts)], strict=True)
+    return {name: encode(number, values) for name, (_, values), number in pairs}, columns[len(texts) :], counts
+
+
+def encode(numbers: Integers, values: pa.Array) -> pa.DictionaryArray:
+    """Return the encoded column of which `codes` returned these. It takes a fraction of the time to sort and move."""
+    known = values.drop_null()  # Arrow cannot join dictionaries with a null
+    mask = numbers == len(known) if values.null_count else None
+    return pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32(), mask=mask), known)
+
+
+def _spans(columns: Sequence[Integers]) -> list[tuple[int, int]] | None:
+    """Return each column's least value and number of values from there; None if a row takes more than 63 bits."""
     if not len(columns[0]):
         return None
     least = [int(column.min()) for column in columns]
     spans = [int(column.max()) - low + 1 for column, low in zip(columns, least, strict=True)]
-    if math.prod(spans) >= 1 << 63:
-        return None
+    return list(zip(least, spans, strict=True)) if math.prod(spans) < 1 << 63 else None
+
+
+def _numbers(columns: Sequence[Integers], spans: Sequence[tuple[int, int]]) -> Integers:
+    """Encode each row of `columns` as a number that sorts like the rows."""
     number = np.zeros(len(columns[0]), np.int64)
-    for column, low, span in zip(columns, least, spans, strict=True):
+    for column, (low, span) in zip(columns, spans, strict=True):
         number = number * span + (column - low)
     return number
 

@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
-from abeyant.pipeline.analysis.columns import TIMES, codes, microseconds, observed
+from abeyant.pipeline.analysis.columns import TIMES, codes, decoded, microseconds, observed
 from abeyant.pipeline.analysis.keys import with_keys
 from abeyant.pipeline.analysis.pauses import PAUSES_APART_S, joined_reading, pauses, reading
 from abeyant.pipeline.analysis.ranked import Ranked, rank_by_group
@@ -249,10 +249,9 @@ def _most_first(struck: pa.Table) -> tuple[list[int], list[str]]:
 
 
 def _plain(summed: pa.Table) -> pa.Table:
-    """Rename aggregated columns to the columns that they were computed from: `bytes_sum` to `bytes`."""
-    return summed.rename_columns(
-        [name.rsplit("_", 1)[0] if name.endswith(_AGGREGATES) else name for name in summed.column_names]
-    )
+    """Rename aggregated columns to the columns that they were computed from: `bytes_sum` to `bytes`. Decode text."""
+    names = [name.rsplit("_", 1)[0] if name.endswith(_AGGREGATES) else name for name in summed.column_names]
+    return decoded(summed.rename_columns(names))
 
 
 def _deal(table: pa.Table, long_us: Mapping[str, float], shards: int) -> Iterator[Sharded]:

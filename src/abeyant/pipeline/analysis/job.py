@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.analysis.activity import Incident, incidents_of
+from abeyant.pipeline.analysis.activity import Incident, in_order, incidents_of
 from abeyant.pipeline.analysis.by_time import Slices
 from abeyant.pipeline.analysis.columns import LogRows, observed
 from abeyant.pipeline.analysis.pending import Span, drawn_rows, pending_rows, plot_rows
@@ -176,7 +176,7 @@ class _Run:
             self._spark.conf.set(_BATCH_BYTES, limit or "64m")
 
     def _small_tables(self, operations: LogRows, times: Mapping[str, Any]) -> tuple[list[Incident], pa.Table]:
-        """Write the small tables; return the incidents, and the activity near them (`ACTIVITY`)."""
+        """Write the small tables; return the incidents, and the counts near them (`ACTIVITY`)."""
         waits = waits_tables(operations, times["operations"])
         self._put(waits)
         slices = Slices(times["first"], times["last"])
@@ -187,7 +187,7 @@ class _Run:
         return incidents, tables["activity"]
 
     def _suspects(self, incidents: Sequence[Incident], activity: pa.Table, end_us: int) -> None:
-        self._put({"suspects": suspect_rows(find_suspects(incidents, activity, end_us))})
+        self._put({"suspects": suspect_rows(find_suspects(incidents, in_order(activity), end_us))})
 
     def _pending(self, operations: LogRows, span: Span) -> None:
         """Write the table `pending`, and `pending_plot`, its rows for the plot."""

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from abeyant.pipeline.analysis.columns import tables
+from abeyant.pipeline.analysis.columns import join_tables, tables
 from abeyant.pipeline.spark.packed import pack, unpack
 
 __all__ = ["Packed", "collected", "merging", "packed"]
@@ -48,6 +48,6 @@ def merging(
         for name, rows in count(table):
             parts[name].append(rows)
             if len(parts[name]) > 1 and sum(part.num_rows for part in parts[name]) > _MERGED_ROWS:
-                parts[name] = [merge(name, pa.concat_tables(parts[name]))]
-    for table in packed((name, merge(name, pa.concat_tables(some))) for name, some in parts.items()):
+                parts[name] = [merge(name, join_tables(parts[name]))]
+    for table in packed((name, merge(name, join_tables(some))) for name, some in parts.items()):
         yield from table.to_batches()

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant.pipeline.analysis.columns import Integers, LogRows, codes, observed, run_starts, sum_rows, tables
+from abeyant.pipeline.analysis.columns import Integers, LogRows, codes, encode, observed, run_starts, sum_rows, tables
 from abeyant.pipeline.analysis.ranked import known_groups
 from abeyant.pipeline.analysis.shards import Sharded, ShardRows, shard_count, shuffle_to_shards
 from abeyant.pipeline.schemas import ALL_INSTANCES, PENDING
@@ -147,8 +147,8 @@ def _changes(table: pa.Table, *, first_us: int, width_us: int, slices: int) -> I
     nonzero = sums != 0
     series_of = np.concatenate([series_of[nonzero], before[0]])
     columns = {
-        "kind": kinds.take(pa.array(series_of // len(instances))),
-        "instance": instances.take(pa.array(series_of % len(instances))),
+        "kind": encode(series_of // len(instances), kinds),
+        "instance": encode(series_of % len(instances), instances),
         "at": np.concatenate([when[nonzero], np.full(len(before[0]), _BEFORE)]),
         "change": np.concatenate([sums[nonzero], pending[before]]),
     }

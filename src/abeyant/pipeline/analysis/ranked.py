@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from abeyant.pipeline.analysis.columns import Integers, codes, run_starts, sum_rows
+from abeyant.pipeline.analysis.columns import Integers, codes, count_equal, encode, run_starts, sum_rows
 from abeyant.pipeline.analysis.shards import Sharded, by_group, by_shard, shard_count
 from abeyant.pipeline.schemas import ALL_INSTANCES
 from abeyant.pipeline.spark.arrow import arrow_schema
@@ -82,14 +82,16 @@ def known_groups(table: pa.Table, group: Sequence[str]) -> pa.Table:
     """Return the rows that have a wait, and no null in the columns of the group."""
     mask = pc.greater_equal(table["wait_us"], 0)
     for name in group:
-        mask = pc.and_(mask, table[name].is_valid())
-    return table.filter(mask)
+        if table[name].null_count:
+            mask = pc.and_(mask, table[name].is_valid())
+    return table if pc.all(mask, skip_nulls=False).as_py() else table.filter(mask)
 
 
 def count_waits(table: pa.Table, group: Sequence[str]) -> pa.Table:
     """Return a row for each distinct (group, wait_us, outcome), with the number of its rows as `operations`."""
-    counts = table.group_by([*group, "wait_us", "outcome"], use_threads=False).aggregate([([], "count_all")])
-    return counts.rename_columns([*group, "wait_us", "outcome", "operations"])
+    texts, (wait_us,), counts = count_equal(table, [*group, "outcome"], [table["wait_us"].to_numpy()])
+    outcome = texts.pop("outcome")
+    return pa.table({**texts, "wait_us": wait_us, "outcome": outcome, "operations": counts})
 
 
 def rank_by_group(
@@ -157,9 +159,9 @@ def with_all_instances(counts: pa.Table) -> pa.Table:
     """Append the counts of all instances together, as the instance `*`."""
     columns = [name for name in counts.column_names if name not in ("instance", "operations")]
     sums = counts.group_by(columns, use_threads=False).aggregate([("operations", "sum")])
-    names = pa.array([ALL_INSTANCES] * sums.num_rows, pa.string())
+    names = encode(np.zeros(sums.num_rows, np.int64), pa.array([ALL_INSTANCES]))
     totals = sums.rename_columns([*columns, "operations"]).append_column("instance", names)
-    return pa.concat_tables([counts, totals.select(counts.column_names).cast(counts.schema)])
+    return pa.concat_tables([counts, totals.select(counts.column_names)])
 
 
 def _deal(table: pa.Table, group: tuple[str, ...], dealt_by: tuple[str, ...], shards: int) -> Iterator[Sharded]:

@@ -45,10 +45,11 @@ end (`end`), first and last instant at which an operation waits (`first_us`, `la
 _TOTALS: Final = ", ".join(f"{name} long" for name in _MERGED)
 _GROUP_ROWS: Final = 1 << 17
 # Columns of few distinct values. For others a dictionary takes a third of the time to write, and is then discarded.
-_REPEATED: Final = (
-    *("instance", "kind", "timeout_ms", "condition", "outcome", "api", "error_code", "client_id"),
+_REPEATED_TEXTS: Final = (
+    *("instance", "kind", "condition", "outcome", "api", "client_id"),
     "watches.list.element.key",
 )
+_REPEATED: Final = (*_REPEATED_TEXTS, "timeout_ms", "error_code")
 _COUNTED: Final = ".requests"
 """Folder for the requests counted by the second; it is no table of the result."""
 
@@ -91,7 +92,7 @@ class WrittenLog:
             rows = self.operations.map_named(partial(_write_named, tables=tables), columns, _TOTALS)
         else:
             folders = {name: Path(table.folder) for name, table in tables.items() if table.folder is not None}
-            self.operations = PartRows(log.spark, folders, "operations")
+            self.operations = PartRows(log.spark, folders, "operations", encoded=_REPEATED_TEXTS)
             rows = log.mapped(partial(_parsing, tables=tables), _TOTALS)
         part_totals = rows.toArrow()
         totals = {name: getattr(pc, merge)(part_totals[name]).as_py() for name, merge in _MERGED.items()}

@@ -37,6 +37,8 @@ class PartRows:
     """A function that is applied to each chunk before the work."""
     columns: Sequence[str] | None = None
     """The columns to read; None: all. Nested columns have Parquet's names, such as `watches.list.element.key`."""
+    encoded: Sequence[str] = ()
+    """The columns of text with few distinct values: they are read as dictionaries, in a fifth of the time."""
 
     def prepared(self, prepare: Callable[[pa.Table], pa.Table], columns: Sequence[str]) -> PartRows:
         """Return the same rows with only `columns` read, and `prepare` applied to each chunk."""
@@ -44,12 +46,14 @@ class PartRows:
 
     def mapInArrow(self, work: Work, schema: StructType | str) -> DataFrame:  # noqa: N802 - as of a DataFrame
         """Apply `work` to the rows of each file, one task per file."""
-        read = partial(_read, folder=self.folders[self.name], columns=self.columns, prepare=self.prepare)
+        read = partial(
+            _read, folder=self.folders[self.name], columns=self.columns, encoded=self.encoded, prepare=self.prepare
+        )
         return self._map(partial(_worked, read=read, work=work), [self.name], schema)
 
     def map_named(self, work: NamedWork, columns: Mapping[str, Sequence[str]], schema: StructType | str) -> DataFrame:
         """Apply `work` to pairs (name, rows) of the tables in `columns`, which lists each table's columns to read."""
-        read = partial(_read_named, folders=self.folders, columns=columns)
+        read = partial(_read_named, folders=self.folders, columns=columns, encoded=self.encoded)
         return self._map(partial(_worked, read=read, work=work), list(columns), schema)
 
     def _map(
@@ -73,21 +77,27 @@ def _worked(
 
 
 def _read(
-    part: str, *, folder: Path, columns: Sequence[str] | None, prepare: Callable[[pa.Table], pa.Table] | None
+    part: str,
+    *,
+    folder: Path,
+    columns: Sequence[str] | None,
+    encoded: Sequence[str],
+    prepare: Callable[[pa.Table], pa.Table] | None,
 ) -> Iterator[pa.RecordBatch]:
-    for rows in _groups(folder / part, columns):
+    for rows in _groups(folder / part, columns, encoded):
         yield from (prepare(rows) if prepare is not None else rows).to_batches()
 
 
 def _read_named(
-    part: str, *, folders: Mapping[str, Path], columns: Mapping[str, Sequence[str]]
+    part: str, *, folders: Mapping[str, Path], columns: Mapping[str, Sequence[str]], encoded: Sequence[str]
 ) -> Iterator[tuple[str, pa.Table]]:
     for name, column_names in columns.items():
-        yield from ((name, rows) for rows in _groups(folders[name] / part, column_names))
+        yield from ((name, rows) for rows in _groups(folders[name] / part, column_names, encoded))
 
 
-def _groups(file: Path, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+def _groups(file: Path, columns: Sequence[str] | None, encoded: Sequence[str]) -> Iterator[pa.Table]:
     if file.exists():  # not each task had rows of each table
-        with pq.ParquetFile(file) as parquet:
+        texts = [name for name in encoded if columns is None or name in columns]
+        with pq.ParquetFile(file, read_dictionary=texts) as parquet:
             for number in range(parquet.num_row_groups):
                 yield parquet.read_row_group(number, columns=columns, use_threads=False)
