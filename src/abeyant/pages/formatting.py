@@ -90,9 +90,11 @@ def tick_values(low: float, high: float) -> tuple[list[float], list[str]]:
 
 def visible(text: object) -> str:
     """Return text from a log with control and direction-changing characters replaced by U+FFFD, tabs by spaces."""
+    line = str(text).replace("\t", " ")
+    if line.isprintable():
+        return line
     return "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} else c
-        for c in str(text).replace("\t", " ")
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} else c for c in line
     )
 
 
