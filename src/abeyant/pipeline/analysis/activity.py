@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from abeyant.pipeline.analysis.columns import TIMES, codes, merge_rows, microseconds, sorted_order
+from abeyant.pipeline.analysis.columns import TIMES, codes, encode, merge_rows, microseconds, sorted_order
 
 __all__ = [
     "ACTIVITY",
+    "COUNTS",
     "NEAR_S",
     "Activity",
     "Incident",
@@ -109,12 +110,16 @@ def activity_rows(activity: pa.Table) -> Iterator[Activity]:
 
 
 def in_order(counts: pa.Table) -> pa.Table:
-    """Merge the counts of several tasks into one table in order of time."""
+    """Merge the counts of several tasks (`COUNTS`) into one table in order of time (`ACTIVITY`)."""
     merged = merge_activity(counts)
-    return merged.take(pa.array(sorted_order([merged[name].to_numpy() for name in ("second", "first_us")])))
+    order = sorted_order([merged[name].to_numpy() for name in ("second", "first_us")])
+    return merged.take(pa.array(order)).cast(ACTIVITY)
 
 
 ACTIVITY: Final = pa.schema({name: pa.string() if name in _NAMES else pa.int64() for name in Activity._fields})
+_TEXT: Final = pa.dictionary(pa.int32(), pa.string())
+COUNTS: Final = pa.schema({name: _TEXT if name in _NAMES else pa.int64() for name in Activity._fields})
+"""`ACTIVITY` with its names encoded: counts of several tasks, not merged yet."""
 _ROWS: Final = 1 << 12
 
 
@@ -133,7 +138,7 @@ def times_near(incidents: Iterable[Incident]) -> list[tuple[int, int]]:
 
 
 def count_near(operations: pa.Table, times_us: Sequence[tuple[int, int]]) -> pa.Table:
-    """Count the operations that started in `times_us` (`ACTIVITY`, in no order). O(n)."""
+    """Count the operations that started in `times_us` (`COUNTS`, in no order). O(n log n)."""
     started = operations.filter(operations["start_us"].is_valid())
     start = started["start_us"].to_numpy()
     before = np.searchsorted([begin for begin, _ in times_us], start, side="right") - 1
@@ -170,14 +175,14 @@ def _groups(rows: pa.Table) -> pa.Array:
 
 
 def merge_activity(rows: pa.Table) -> pa.Table:
-    """Merge counts to one row for each distinct value of `_ENCODED` and the second. O(n log n)."""
+    """Merge counts to one row (`COUNTS`) for each distinct value of `_ENCODED` and the second. O(n log n)."""
     encoded = {name: codes(rows[name]) for name in _ENCODED}
     group = [*(number for number, _ in encoded.values()), rows["second"].to_numpy()]
-    values = [(rows[name].fill_null(_LEAST).to_numpy(), reduce) for name, reduce in _MERGED.items()]
-    (*numbers, second), merged = merge_rows(group, values)
+    counts = [(rows[name].fill_null(_LEAST).to_numpy(), reduce) for name, reduce in _MERGED.items()]
+    (*numbers, second), merged = merge_rows(group, counts)
     columns = dict(zip(_MERGED, merged, strict=True)) | {"second": second}
-    for (name, (_, texts)), number in zip(encoded.items(), numbers, strict=True):
-        columns[name] = texts.take(pa.array(number))
+    for (name, (_, values)), number in zip(encoded.items(), numbers, strict=True):
+        columns[name] = encode(number, values)
     size = columns["size_bytes"]
     columns["size_bytes"] = pa.array(size, mask=size == _LEAST)
-    return pa.table(columns).select(ACTIVITY.names).cast(ACTIVITY)
+    return pa.table(columns).select(COUNTS.names).cast(COUNTS)

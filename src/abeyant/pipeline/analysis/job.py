@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.analysis.activity import Incident, in_order, incidents_of
+from abeyant.pipeline.analysis.activity import Incident, incidents_of
 from abeyant.pipeline.analysis.by_time import Slices
 from abeyant.pipeline.analysis.columns import LogRows, observed
 from abeyant.pipeline.analysis.pending import Span, drawn_rows, pending_rows, plot_rows
@@ -164,10 +164,10 @@ class _Run:
                 if not times["operations"] and not times["requests"]:
                     raise AbeyantError(f"no request in {named_files(log.files)} can be read: {self._first_reason()}")
             with self._step("analyzing"):
-                incidents, activity = self._small_tables(operations, times)
-                # Find suspects in this process while Spark sweeps: neither waits for the other.
+                incidents = self._small_tables(operations, times)
+                # The sweep keeps Spark busy while this process finds suspects.
                 self._run_concurrently(
-                    lambda: self._suspects(incidents, activity, times["end"] or 0),
+                    lambda: self._suspects(operations, incidents, times["end"] or 0),
                     lambda: self._pending(operations, Span.of(times)),
                 )
         finally:
@@ -175,19 +175,18 @@ class _Run:
                 written.close()
             self._spark.conf.set(_BATCH_BYTES, limit or "64m")
 
-    def _small_tables(self, operations: LogRows, times: Mapping[str, Any]) -> tuple[list[Incident], pa.Table]:
-        """Write the small tables; return the incidents, and the counts near them (`ACTIVITY`)."""
+    def _small_tables(self, operations: LogRows, times: Mapping[str, Any]) -> list[Incident]:
+        """Write the small tables of the whole log; return the incidents."""
         waits = waits_tables(operations, times["operations"])
         self._put(waits)
         slices = Slices(times["first"], times["last"])
         self._put(time_tables(operations, slices, waits, times["end"] or 0))
-        incidents = incidents_of(self.small["incidents"])
-        tables = incident_tables(operations, incidents)
-        self._put(tables)
-        return incidents, tables["activity"]
+        return incidents_of(self.small["incidents"])
 
-    def _suspects(self, incidents: Sequence[Incident], activity: pa.Table, end_us: int) -> None:
-        self._put({"suspects": suspect_rows(find_suspects(incidents, in_order(activity), end_us))})
+    def _suspects(self, operations: LogRows, incidents: Sequence[Incident], end_us: int) -> None:
+        """Write the small tables of the times near incidents."""
+        tables = incident_tables(operations, incidents)
+        self._put(tables | {"suspects": suspect_rows(find_suspects(incidents, tables["activity"], end_us))})
 
     def _pending(self, operations: LogRows, span: Span) -> None:
         """Write the table `pending`, and `pending_plot`, its rows for the plot."""

@@ -100,24 +100,24 @@ def plot_rows(pending: pa.Table, first_us: int, last_us: int, points: int = PLOT
     (instance, _), (kind, _) = codes(pending["instance"]), codes(pending["kind"])
     at, number = pending["at"].cast(pa.int64()).to_numpy(), pending["pending"].to_numpy()
     place = np.floor((at - first_us) * bins / (last_us - first_us + 1)).astype(np.int64)
-    key, prior = kind[1:] * (1 << 20) + instance[1:], kind[:-1] * (1 << 20) + instance[:-1]
-    if ((key > prior) | ((key == prior) & (at[1:] >= at[:-1]))).all():  # in order already, as the sweep writes them
-        order = np.arange(len(at))
+    key = kind * (1 << 20) + instance
+    if ((key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & (at[1:] >= at[:-1]))).all():  # as the sweep writes them
+        order = None
     else:
         order = np.lexsort((at, place, kind, instance))
-    starts = run_starts([column[order] for column in (instance, kind, place)])
+        key, place, number = key[order], place[order], number[order]
+    starts = run_starts([key, place])
     if not len(starts):
         return pending
-    sizes = np.diff(np.append(starts, len(order)))
-    ordered = number[order]
+    sizes = np.diff(np.append(starts, len(number)))
 
     def first_where(value: Integers) -> Integers:
-        matches = ordered == np.repeat(value, sizes)
-        return np.minimum.reduceat(np.where(matches, np.arange(len(order)), len(order)), starts)
+        matches = np.flatnonzero(number == np.repeat(value, sizes))
+        return matches[np.searchsorted(matches, starts)]
 
-    least, most = (first_where(ufunc.reduceat(ordered, starts)) for ufunc in (np.minimum, np.maximum))
+    least, most = (first_where(ufunc.reduceat(number, starts)) for ufunc in (np.minimum, np.maximum))
     indices = np.unique(np.concatenate([least, most, starts + sizes - 1]))
-    return pending.take(pa.array(order[indices]))
+    return pending.take(pa.array(indices if order is None else order[indices]))
 
 
 def drawn_rows(pending: pa.Table, *, times: tuple[int, int]) -> pa.RecordBatch:

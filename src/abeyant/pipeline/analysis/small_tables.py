@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from abeyant.pipeline.analysis.activity import ACTIVITY, Incident, count_near, merge_activity, times_near
+from abeyant.pipeline.analysis.activity import COUNTS, Incident, count_near, in_order, merge_activity, times_near
 from abeyant.pipeline.analysis.by_time import (
     Slices,
     added_up,
@@ -108,17 +108,14 @@ def _tables(shard: dict[str, pa.Table]) -> Iterator[Packed]:
 
 
 def incident_tables(operations: LogRows, incidents: Sequence[Incident]) -> dict[str, pa.Table]:
-    """Return the counts near incidents (`activity`, not merged yet), and `incident_waits`, in one job.
-
-    Without incidents it runs no job.
-    """
-    schemas = {"activity": ACTIVITY, "incident_waits": FOUND}
+    """Return the counts near incidents (`activity`), and `incident_waits`, in one job; without incidents in no job."""
+    schemas = {"activity": COUNTS, "incident_waits": FOUND}
     tables = {name: schema.empty_table() for name, schema in schemas.items()}
     if incidents:
         columns = ("client_id", "error_code", "keys", *TIMES, "size_bytes", "timeout_ms")
         count = partial(_near_incidents, incidents=incidents)
         tables = collected(observed(operations, *columns).mapInArrow(count, PACKED), schemas)
-    return {"activity": tables["activity"], "incident_waits": incident_waits(tables["incident_waits"])}
+    return {"activity": in_order(tables["activity"]), "incident_waits": incident_waits(tables["incident_waits"])}
 
 
 def _near_incidents(batches: Iterable[pa.RecordBatch], *, incidents: Sequence[Incident]) -> Iterator[pa.RecordBatch]:
