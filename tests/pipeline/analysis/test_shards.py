@@ -22,3 +22,18 @@ def test_a_table_without_rows_is_dealt_to_no_shard() -> None:
     dealt = [row for found in _shuffle([batch], deal) for row in found.to_pylist()]
     assert {row["name"] for row in dealt} == {"all"}
     assert sorted(number for row in dealt for number in unpack(row["rows"])["number"].to_pylist()) == [1, 2, 3]
+
+
+def test_a_shard_gets_no_texts_of_other_shards() -> None:
+    def deal(table: pa.Table) -> Iterator[Sharded]:
+        keys = table["key"].combine_chunks().dictionary_encode()
+        yield "keys", pa.table({"key": keys, "number": table["number"]}), table["number"].to_numpy() % 100
+
+    texts = [f"orders-{number}" for number in range(1000)]
+    batch = pa.record_batch({"key": texts, "number": range(1000)})
+    dealt = {row["shard"]: unpack(row["rows"]) for found in _shuffle([batch], deal) for row in found.to_pylist()}
+    assert sorted(dealt) == list(range(100))
+    for shard, rows in dealt.items():
+        (keys,) = rows["key"].chunks
+        assert keys.to_pylist() == texts[shard::100]
+        assert len(keys.dictionary) == 10

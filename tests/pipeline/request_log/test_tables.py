@@ -188,6 +188,9 @@ def test_one_machine_has_two_tasks_a_core_until_they_are_large(
     parsed = KafkaRequestLog(spark, tmp_path).parsed
     assert parsed.rdd.getNumPartitions() == 4  # of the session's two cores
     assert parsed.where("record = 'operation'").count() == 9
+    half = sum(file.stat().st_size for file in tmp_path.rglob("*.log")) // 2
+    monkeypatch.setattr(log_tables, "_LOCAL_TASK_BYTES", half // 4 + 1)
+    assert KafkaRequestLog(spark, tmp_path).parsed.rdd.getNumPartitions() == 8  # four times two, so that none is idle
     monkeypatch.setattr(log_tables, "_LOCAL_TASK_BYTES", 1)
     assert KafkaRequestLog(spark, tmp_path).parsed.rdd.getNumPartitions() == 9
 

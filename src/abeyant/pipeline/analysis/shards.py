@@ -17,12 +17,14 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from abeyant.pipeline.analysis.columns import Integers, LogRows, codes, join_tables, run_starts, tables
 from abeyant.pipeline.spark.chunks import freeze_imports
 from abeyant.pipeline.spark.packed import Work, pack, unpack
 from abeyant.pipeline.spark.session import shuffle_partitions
+from abeyant.pipeline.spark.spreading import spread
 
 __all__ = ["ShardRows", "Sharded", "by_group", "by_shard", "shard_count", "shuffle_to_shards"]
 
@@ -30,7 +32,7 @@ Sharded = tuple[str, pa.Table, Integers]
 """A table's name, rows of this table, and the shard of each row."""
 
 _SHUFFLED: Final = "shard int, name string, rows binary"
-_SHARD_ROWS: Final = 200_000
+_SHARD_ROWS: Final = 400_000
 _TASK_ROWS: Final = 20_000
 
 
@@ -68,7 +70,8 @@ def shuffle_to_shards(
     make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]],
 ) -> ShardRows:
     """Shuffle rows to shards. `make` gets a shard's tables by name and returns rows. Memory: two copies of a shard."""
-    dealt = rows.mapInArrow(partial(_shuffle, deal=deal), _SHUFFLED).repartition(shards, "shard")
+    one_each = F.expr(spread("shard", shards, shards))
+    dealt = rows.mapInArrow(partial(_shuffle, deal=deal), _SHUFFLED).repartition(shards, one_each)
     return ShardRows(dealt.sortWithinPartitions("shard"), make)
 
 

@@ -56,8 +56,9 @@ _DRIVER_SURVEY_BYTES: Final = 1 << 30
 _LOCAL_SURVEY_BYTES: Final = 256 << 20
 # Below this much, starting a task costs about as much as its work.
 _TASK_BYTES: Final = 4 << 20
-# On one machine a task gets up to this much, if every core has two: each later job has as many tasks as the log.
+# On one machine a task gets up to about this much, if every core has two: a task costs Spark some 40 ms.
 _LOCAL_TASK_BYTES: Final = 256 << 20
+_SURVEY_TASK_BYTES: Final = 1 << 30
 
 # A batch of rows is many tuples and lists without cycles: to look for cycles takes a twelfth of the parsing time.
 _COLLECTED_AFTER: Final = 1 << 18
@@ -129,7 +130,8 @@ class KafkaRequestLog:
                 surveyed = pool.map(_survey_chunk, range(len(pieces)), pieces)
                 rows = [row for chunk_rows in surveyed for row in chunk_rows]
         else:
-            rows = [tuple(row) for row in self._map(_survey_batches(pieces), pieces, _SURVEYED).collect()]
+            surveyed_rows = self._map(_survey_batches(pieces), pieces, _SURVEYED, _SURVEY_TASK_BYTES)
+            rows = [tuple(row) for row in surveyed_rows.collect()]
         lines = {chunk: count for chunk, count, *_ in rows if count is not None}
         numbered: list[Chunk] = []
         for at, piece in enumerate(pieces):
@@ -192,9 +194,13 @@ class KafkaRequestLog:
         work: Work,
         pieces: Sequence[Chunk],
         schema: StructType | str,
+        local_bytes: int | None = None,
     ) -> DataFrame:
-        """Run `work` over the numbers of the chunks, in tasks that each have about the same amount to read."""
-        tasks = self._tasks(pieces)
+        """Run `work` over the numbers of the chunks, in tasks that each have about the same amount to read.
+
+        On one machine that is about `local_bytes`.
+        """
+        tasks = self._tasks(pieces, local_bytes or _LOCAL_TASK_BYTES)
         chunks_of_task: list[list[int]] = [[] for _ in range(tasks)]
         load = [0] * tasks
         for number in sorted(range(len(pieces)), key=lambda at: -pieces[at].cost):
@@ -203,12 +209,13 @@ class KafkaRequestLog:
             load[lightest] += pieces[number].cost
         return self.spark.range(0, tasks, 1, tasks).mapInArrow(_ChunkWork(work, chunks_of_task), schema)
 
-    def _tasks(self, pieces: Sequence[Chunk]) -> int:
+    def _tasks(self, pieces: Sequence[Chunk], local_bytes: int) -> int:
         text = sum(piece.cost for piece in pieces)
         tasks = -(-text // _TASK_BYTES)
         partitions = default_partitions(self.spark)
         if partitions is not None:
-            tasks = min(tasks, max(partitions, -(-text // _LOCAL_TASK_BYTES)))
+            # A multiple of the cores, which then end together.
+            tasks = min(tasks, partitions * max(-(-text // (partitions * local_bytes)), 1))
         return max(min(len(pieces), tasks), 1)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,8 +19,12 @@ from pyspark.sql.types import StructType
 
 from abeyant.pipeline.spark.chunks import freeze_imports
 from abeyant.pipeline.spark.packed import NamedWork, Work
+from abeyant.pipeline.spark.session import default_partitions
 
 __all__ = ["PartRows"]
+
+# On one machine, for each of its partitions: a task costs Spark some 40 ms, and reads a file in 200.
+_TASKS: Final = 2
 
 T = TypeVar("T")
 
@@ -45,7 +49,7 @@ class PartRows:
         return replace(self, prepare=prepare, columns=columns)
 
     def mapInArrow(self, work: Work, schema: StructType | str) -> DataFrame:  # noqa: N802 - as of a DataFrame
-        """Apply `work` to the rows of each file, one task per file."""
+        """Apply `work` to the rows of the files, of one or several files in each task."""
         read = partial(
             _read, folder=self.folders[self.name], columns=self.columns, encoded=self.encoded, prepare=self.prepare
         )
@@ -60,8 +64,10 @@ class PartRows:
         self, work: Callable[..., Iterator[pa.RecordBatch]], names: Sequence[str], schema: str | StructType
     ) -> DataFrame:
         parts = sorted({file.name for name in names for file in self.folders[name].glob("*.parquet")})
-        tasks = max(len(parts), 1)
-        return self.sparkSession.range(0, tasks, 1, tasks).mapInArrow(partial(work, parts=parts), schema)
+        most = default_partitions(self.sparkSession)
+        tasks = max(len(parts) if most is None else min(len(parts), _TASKS * most), 1)
+        of_tasks = [parts[number::tasks] for number in range(tasks)]
+        return self.sparkSession.range(0, tasks, 1, tasks).mapInArrow(partial(work, of_tasks=of_tasks), schema)
 
 
 def _worked(
@@ -69,11 +75,11 @@ def _worked(
     *,
     read: Callable[[str], Iterator[T]],
     work: Callable[[Iterator[T]], Iterator[pa.RecordBatch]],
-    parts: Sequence[str],
+    of_tasks: Sequence[Sequence[str]],
 ) -> Iterator[pa.RecordBatch]:
     freeze_imports()
-    numbers = (number for batch in batches for number in batch.column(0).to_pylist() if number < len(parts))
-    return work(row for number in numbers for row in read(parts[number]))
+    parts = (part for batch in batches for task in batch.column(0).to_pylist() for part in of_tasks[task])
+    return work(row for part in parts for row in read(part))
 
 
 def _read(

@@ -64,13 +64,13 @@ from abeyant.pipeline.resolver.tables.small import (
     reached_by_spark,
     small_table_plan,
 )
-from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
 from abeyant.pipeline.schemas import EVENTS as EVENT_COLUMNS
 from abeyant.pipeline.sources.tables import complete
 from abeyant.pipeline.spark.columns import columns_of, operations_schema
 from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.pipeline.spark.session import shuffle_partitions
+from abeyant.pipeline.spark.spreading import spread
 from abeyant.tables.calendar import Calendar
 from abeyant.tables.contradictions import check_deadline
 from abeyant.tables.rules import Combine, Count, Deadline, Holds, Rules, Serves, Within

@@ -37,12 +37,12 @@ from abeyant.pipeline.resolver.tables.hot_times import HotTime, HotTimes, find_h
 from abeyant.pipeline.resolver.tables.packing import binary
 from abeyant.pipeline.resolver.tables.plain_parquet import Task, chunks_of, plain_table, read_by_workers, tasks_of
 from abeyant.pipeline.resolver.tables.small import SmallTablePlan
-from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import distinct_operations, valid_events, valid_operations
 from abeyant.pipeline.schemas import DETAILS, EVENTS, OUTCOMES
 from abeyant.pipeline.spark.chunks import chunks, freeze_imports
 from abeyant.pipeline.spark.columns import columns_of
 from abeyant.pipeline.spark.session import shuffle_partitions
+from abeyant.pipeline.spark.spreading import spread
 from abeyant.tables.columns import integers, microseconds
 from abeyant.tables.keys import Integers, PairHash, draw_seed
 from abeyant.tables.rules import Rules

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant.pipeline.resolver.tables.spreading import _hash, _numbers, spread
+from abeyant.pipeline.spark.spreading import _hash, _numbers, spread
 
 SHARDS = 100
 
