@@ -73,7 +73,8 @@ def test_lag_is_the_longest_time_without_a_fetch(seed: int) -> None:
 
 
 def test_requests_of_others_are_no_fetches_of_a_broker() -> None:
-    table = operations([("b1", "consumer-1", 0, 5), ("b1", "broker-9-to-controller", 9, 5)])
+    odd = f"broker-{10**20}-fetcher-0"  # no number of a broker, which has 32 bits
+    table = operations([("b1", "consumer-1", 0, 5), ("b1", "broker-9-to-controller", 9, 5), ("b1", odd, 9, 5)])
     slices = Slices(0, 9, 4)
     assert lag_rows(fetch_runs(table, slices), slices, 14).num_rows == 0
     assert lag_rows(fetch_runs(table.slice(0, 0), slices), slices, 14).num_rows == 0

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from abeyant.pipeline.analysis.packed import packed
 from abeyant.pipeline.analysis.shards import Sharded, _shuffle, by_group
 from abeyant.pipeline.spark.packed import unpack
 
@@ -37,3 +38,11 @@ def test_a_shard_gets_no_texts_of_other_shards() -> None:
         (keys,) = rows["key"].chunks
         assert keys.to_pylist() == texts[shard::100]
         assert len(keys.dictionary) == 10
+
+
+def test_a_table_for_the_driver_has_no_texts_but_its_own() -> None:
+    keys = pa.array([f"orders-{number}" for number in range(100_000)]).dictionary_encode()
+    (sent,) = packed([("keys", pa.table({"key": keys}).slice(7, 2)), ("none", pa.table({"key": keys}).slice(0, 0))])
+    rows = sent["rows"][0].as_py()
+    assert unpack(rows)["key"].to_pylist() == ["orders-7", "orders-8"]
+    assert len(rows) < 1000

@@ -75,3 +75,27 @@ def test_at_every_moment_those_under_way_are_what_an_analysis_finds(name: str) -
         so_far = pa.concat_tables([so_far, piece.select(GROWING.names).cast(GROWING)])
         known = {(row["kind"], row["trouble"]) for row in standing(told)}
         assert known == {(row["kind"], row["trouble"]) for row in batch(so_far)}
+
+
+def test_clients_that_suffer_in_the_same_millisecond_keep_their_order() -> None:
+    start = 1_700_000_000_000_000
+
+    def put(watch: IncidentWatch, rows: list[tuple[str, int, float]]) -> list[Notice]:
+        constant = {"instance": "b1", "kind": "PRODUCE", "outcome": "completed", "wait_us": 0, "size_bytes": 10}
+        constant |= {"error_code": 0, "local_ms": 0.1, "send_ms": 0.1, "keys": ["t-0"]}
+        columns: dict[str, list[Any]] = {name: [value] * len(rows) for name, value in constant.items()}
+        for name, column in zip(("client_id", "start_us", "throttle_ms"), zip(*rows, strict=True), strict=True):
+            columns[name] = list(column)
+        watch.add(pa.table({name: columns[name] for name in GROWING.names}, schema=GROWING))
+        return watch.look()
+
+    def healthy(second: int) -> list[tuple[str, int, float]]:
+        return [(f"app-{n}", start + second * 1_000_000 + n * 37_000, 0.0) for n in range(200)]
+
+    watch = IncidentWatch()
+    throttled = [(f"etl-{n % 5}", start + (20 + n // 5) * 1_000_000, 3000.0) for n in range(15)]
+    notices = put(watch, throttled + healthy(0))
+    for second in range(41, 105, 8):
+        notices += put(watch, healthy(second))
+    assert [notice["event"] for notice in notices] == ["begins", "ends"]
+    assert [suspect["suspect"] for suspect in notices[0]["suspects"]] == [f"client etl-{n}" for n in range(5)]

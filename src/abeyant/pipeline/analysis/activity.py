@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from abeyant.pipeline.analysis.columns import TIMES, codes, encode, merge_rows, microseconds, sorted_order
+from abeyant.pipeline.analysis.columns import TIMES, Integers, codes, encode, merge_rows, microseconds, sorted_order
 
 __all__ = [
     "ACTIVITY",
-    "COUNTS",
+    "ACTIVITY_PARTS",
     "NEAR_S",
     "Activity",
     "Incident",
@@ -33,7 +33,7 @@ _LONGEST_S: Final = 600
 """Only this many seconds of a longer incident are counted: its cause is near its beginning."""
 
 _NAMES: Final = ("instance", "kind", "client_id", "group")
-_ENCODED: Final = (*_NAMES, "error_code")  # with the second, the columns by which operations are counted
+_GROUPED: Final = (*_NAMES, "error_code")  # with the second, the columns by which operations are counted
 _MERGED: Final = {
     **dict.fromkeys(("operations", "expired", "busy_us", "local_us", "send_us"), np.add),
     "first_us": np.minimum,
@@ -110,15 +110,24 @@ def activity_rows(activity: pa.Table) -> Iterator[Activity]:
 
 
 def in_order(counts: pa.Table) -> pa.Table:
-    """Merge the counts of several tasks (`COUNTS`) into one table in order of time (`ACTIVITY`)."""
+    """Merge the counts of several tasks (`ACTIVITY_PARTS`) into one table in order of time (`ACTIVITY`)."""
     merged = merge_activity(counts)
-    order = sorted_order([merged[name].to_numpy() for name in ("second", "first_us")])
-    return merged.take(pa.array(order)).cast(ACTIVITY)
+    # Of one time, by name: not by how the log was cut for the tasks.
+    names = [_ranks(merged[name]) for name in _GROUPED]
+    return merged.take(pa.array(sorted_order([merged["first_us"].to_numpy(), *names]))).cast(ACTIVITY)
+
+
+def _ranks(column: pa.ChunkedArray) -> Integers:
+    """Return numbers that sort like a column's values, null last."""
+    numbers, values = codes(column)
+    ranks = np.empty(len(values), np.int64)
+    ranks[pc.sort_indices(values).to_numpy()] = np.arange(len(values))
+    return ranks[numbers]
 
 
 ACTIVITY: Final = pa.schema({name: pa.string() if name in _NAMES else pa.int64() for name in Activity._fields})
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
-COUNTS: Final = pa.schema({name: _TEXT if name in _NAMES else pa.int64() for name in Activity._fields})
+ACTIVITY_PARTS: Final = pa.schema({name: _TEXT if name in _NAMES else pa.int64() for name in Activity._fields})
 """`ACTIVITY` with its names encoded: counts of several tasks, not merged yet."""
 _ROWS: Final = 1 << 12
 
@@ -138,7 +147,7 @@ def times_near(incidents: Iterable[Incident]) -> list[tuple[int, int]]:
 
 
 def count_near(operations: pa.Table, times_us: Sequence[tuple[int, int]]) -> pa.Table:
-    """Count the operations that started in `times_us` (`COUNTS`, in no order). O(n log n)."""
+    """Count the operations that started in `times_us` (`ACTIVITY_PARTS`, in no order). O(n log n)."""
     started = operations.filter(operations["start_us"].is_valid())
     start = started["start_us"].to_numpy()
     before = np.searchsorted([begin for begin, _ in times_us], start, side="right") - 1
@@ -175,8 +184,8 @@ def _groups(rows: pa.Table) -> pa.Array:
 
 
 def merge_activity(rows: pa.Table) -> pa.Table:
-    """Merge counts to one row (`COUNTS`) for each distinct value of `_ENCODED` and the second. O(n log n)."""
-    encoded = {name: codes(rows[name]) for name in _ENCODED}
+    """Merge counts to one row (`ACTIVITY_PARTS`) for each distinct value of `_GROUPED` and the second. O(n log n)."""
+    encoded = {name: codes(rows[name]) for name in _GROUPED}
     group = [*(number for number, _ in encoded.values()), rows["second"].to_numpy()]
     counts = [(rows[name].fill_null(_LEAST).to_numpy(), reduce) for name, reduce in _MERGED.items()]
     (*numbers, second), merged = merge_rows(group, counts)
@@ -185,4 +194,4 @@ def merge_activity(rows: pa.Table) -> pa.Table:
         columns[name] = encode(number, values)
     size = columns["size_bytes"]
     columns["size_bytes"] = pa.array(size, mask=size == _LEAST)
-    return pa.table(columns).select(COUNTS.names).cast(COUNTS)
+    return pa.table(columns).select(ACTIVITY_PARTS.names).cast(ACTIVITY_PARTS)

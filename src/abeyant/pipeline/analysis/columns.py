@@ -26,6 +26,7 @@ __all__ = [
     "Integers",
     "LogRows",
     "codes",
+    "compact",
     "count_equal",
     "count_rows",
     "decoded",
@@ -113,7 +114,7 @@ def tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 def codes(column: pa.Array | pa.ChunkedArray) -> tuple[Integers, pa.Array]:
     """Encode a column: return a number for each row, and the value of each number. Null has the last number.
 
-    A column that is encoded already keeps its numbers, of which some may have no row.
+    An encoded column, whose dictionary has no null, keeps its numbers: some may have no row.
     """
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     encoded = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(array)
@@ -126,6 +127,15 @@ def codes(column: pa.Array | pa.ChunkedArray) -> tuple[Integers, pa.Array]:
 def join_tables(parts: Iterable[pa.Table]) -> pa.Table:
     """Join tables to one, whose encoded columns have one dictionary each: Arrow groups rows by no other."""
     return pa.concat_tables(parts).combine_chunks()
+
+
+def compact(rows: pa.Table) -> pa.Table:
+    """Encode anew each encoded column with more values than rows. Each column is one chunk."""
+    for at, column in enumerate(rows.columns):
+        if pa.types.is_dictionary(column.type) and rows.num_rows and len(column.chunk(0).dictionary) > rows.num_rows:
+            values = column.cast(column.type.value_type)
+            rows = rows.set_column(at, rows.field(at), values.dictionary_encode())
+    return rows
 
 
 def decoded(table: pa.Table) -> pa.Table:
@@ -168,7 +178,7 @@ def merge_rows(
 
 
 def sorted_order(columns: Sequence[Integers]) -> Integers:
-    """Return the order that sorts the rows of `columns`. O(n log n)."""
+    """Return the order that sorts the rows of `columns`; equal rows are in no certain order. O(n log n)."""
     spans = _spans(columns)
     return np.lexsort(columns[::-1]) if spans is None else np.argsort(_numbers(columns, spans))
 

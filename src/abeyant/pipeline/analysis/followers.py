@@ -32,7 +32,7 @@ __all__ = [
 
 SILENT_MS: Final = 1500
 
-_FETCHER: Final = re.compile(r"broker-(\d+)-fetcher-\d+$")
+_FETCHER: Final = re.compile(r"broker-(\d{1,10})-fetcher-\d+$")
 _SECOND_US: Final = 1_000_000
 
 Pair = tuple[str, int]

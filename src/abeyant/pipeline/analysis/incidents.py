@@ -183,7 +183,7 @@ def suffering(operations: pa.Table, long_us: Mapping[str, float]) -> pa.Table:
         counts = on_keys.group_by([*_BURST, "second", "key"], use_threads=False).aggregate([("operations", "sum")])
         by_instance = rows.group_by([*_BURST, "second", "instance"], use_threads=False)
         parts += [_plain(by_instance.aggregate(list(_MERGED.items()))), _plain(counts)]
-    return pa.concat_tables(parts, promote_options="default").select(SUFFERING.names).cast(SUFFERING)
+    return pa.concat_tables(parts, promote_options="permissive").select(SUFFERING.names).cast(SUFFERING)
 
 
 def paused(runs: pa.Table) -> pa.Table:

@@ -159,7 +159,8 @@ def with_all_instances(counts: pa.Table) -> pa.Table:
     """Append the counts of all instances together, as the instance `*`."""
     columns = [name for name in counts.column_names if name not in ("instance", "operations")]
     sums = counts.group_by(columns, use_threads=False).aggregate([("operations", "sum")])
-    names = encode(np.zeros(sums.num_rows, np.int64), pa.array([ALL_INSTANCES]))
+    name = pa.array([ALL_INSTANCES], counts.schema.field("instance").type.value_type)
+    names = encode(np.zeros(sums.num_rows, np.int64), name)
     totals = sums.rename_columns([*columns, "operations"]).append_column("instance", names)
     return pa.concat_tables([counts, totals.select(counts.column_names)])
 

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
-from abeyant.pipeline.analysis.columns import Integers, LogRows, codes, join_tables, run_starts, tables
+from abeyant.pipeline.analysis.columns import Integers, LogRows, codes, compact, join_tables, run_starts, tables
 from abeyant.pipeline.spark.chunks import freeze_imports
 from abeyant.pipeline.spark.packed import Work, pack, unpack
 from abeyant.pipeline.spark.session import shuffle_partitions
@@ -110,21 +110,12 @@ def _shuffle(
             ordered = rows.take(pa.array(order))
             starts = run_starts([shard[order]])
             for start, end in zip(starts, np.append(starts[1:], len(order)), strict=True):
-                part = [shard[order[start]]], [name], [pack(_compact(ordered.slice(start, end - start)))]
+                part = [shard[order[start]]], [name], [pack(compact(ordered.slice(start, end - start)))]
                 types = pa.int32(), pa.string(), pa.binary()
                 yield pa.record_batch([pa.array(*column) for column in zip(part, types, strict=True)], _NAMES)
 
 
 _NAMES: Final = ["shard", "name", "rows"]
-
-
-def _compact(rows: pa.Table) -> pa.Table:
-    """Encode anew each encoded column with more values than rows: every shard would get all values of the task."""
-    for at, column in enumerate(rows.columns):
-        if pa.types.is_dictionary(column.type) and len(column.chunk(0).dictionary) > rows.num_rows:
-            values = column.cast(column.type.value_type)
-            rows = rows.set_column(at, rows.field(at), values.dictionary_encode())
-    return rows
 
 
 def _make(
@@ -136,7 +127,7 @@ def _make(
         parts: dict[str, list[pa.Table]] = defaultdict(list)
         for _, name, packed in shard_rows:
             parts[name].append(unpack(packed))
-        for result in make({name: join_tables(pieces) for name, pieces in parts.items()}):
+        for result in make({name: join_tables(parts.pop(name)) for name in list(parts)}):
             yield from result.combine_chunks().to_batches()
 
 

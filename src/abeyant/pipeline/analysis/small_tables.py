@@ -15,7 +15,14 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from abeyant.pipeline.analysis.activity import COUNTS, Incident, count_near, in_order, merge_activity, times_near
+from abeyant.pipeline.analysis.activity import (
+    ACTIVITY_PARTS,
+    Incident,
+    count_near,
+    in_order,
+    merge_activity,
+    times_near,
+)
 from abeyant.pipeline.analysis.by_time import (
     Slices,
     added_up,
@@ -109,7 +116,7 @@ def _tables(shard: dict[str, pa.Table]) -> Iterator[Packed]:
 
 def incident_tables(operations: LogRows, incidents: Sequence[Incident]) -> dict[str, pa.Table]:
     """Return the counts near incidents (`activity`), and `incident_waits`, in one job; without incidents in no job."""
-    schemas = {"activity": COUNTS, "incident_waits": FOUND}
+    schemas = {"activity": ACTIVITY_PARTS, "incident_waits": FOUND}
     tables = {name: schema.empty_table() for name, schema in schemas.items()}
     if incidents:
         columns = ("client_id", "error_code", "keys", *TIMES, "size_bytes", "timeout_ms")

@@ -58,7 +58,7 @@ _LOCAL_SURVEY_BYTES: Final = 256 << 20
 _TASK_BYTES: Final = 4 << 20
 # On one machine a task gets up to about this much, if every core has two: a task costs Spark some 40 ms.
 _LOCAL_TASK_BYTES: Final = 256 << 20
-_SURVEY_TASK_BYTES: Final = 1 << 30
+_SURVEY_TASK_BYTES: Final = 1 << 30  # surveyed in a sixth of the time
 
 # A batch of rows is many tuples and lists without cycles: to look for cycles takes a twelfth of the parsing time.
 _COLLECTED_AFTER: Final = 1 << 18
@@ -198,7 +198,7 @@ class KafkaRequestLog:
     ) -> DataFrame:
         """Run `work` over the numbers of the chunks, in tasks that each have about the same amount to read.
 
-        On one machine that is about `local_bytes`.
+        On one machine that is at most about `local_bytes`.
         """
         tasks = self._tasks(pieces, local_bytes or _LOCAL_TASK_BYTES)
         chunks_of_task: list[list[int]] = [[] for _ in range(tasks)]

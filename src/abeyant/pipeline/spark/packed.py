@@ -60,8 +60,9 @@ class PackedRows:
         return self.mapInArrow(partial(_cast, schema=arrow_schema(schema)), schema)
 
 
-# Half the bytes for the JVM to move. A build of Arrow may lack it.
-_PACKING: Final = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz4") else None)
+# Half the bytes for the JVM to move; some builds of Arrow lack lz4. A worker has one core, so Arrow starts no threads.
+_PACKING: Final = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz4") else None, use_threads=False)
+_UNPACKING: Final = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 def pack(table: pa.Table) -> bytes:
@@ -75,7 +76,7 @@ def pack(table: pa.Table) -> bytes:
 
 def unpack(packed: bytes) -> pa.Table:
     """Return the table in bytes that `pack` returned."""
-    return pa.ipc.open_stream(packed).read_all()
+    return pa.ipc.open_stream(packed, options=_UNPACKING).read_all()
 
 
 def named_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:

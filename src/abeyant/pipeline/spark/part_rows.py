@@ -23,7 +23,7 @@ from abeyant.pipeline.spark.session import default_partitions
 
 __all__ = ["PartRows"]
 
-# On one machine, for each of its partitions: a task costs Spark some 40 ms, and reads a file in 200.
+# Tasks for each partition, on one machine: a task costs Spark some 40 ms, and reads a file in 200.
 _TASKS: Final = 2
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class PartRows:
     columns: Sequence[str] | None = None
     """The columns to read; None: all. Nested columns have Parquet's names, such as `watches.list.element.key`."""
     encoded: Sequence[str] = ()
-    """The columns of text with few distinct values: they are read as dictionaries, in a fifth of the time."""
+    """The columns of texts that repeat: they are read as dictionaries, in a fifth of the time."""
 
     def prepared(self, prepare: Callable[[pa.Table], pa.Table], columns: Sequence[str]) -> PartRows:
         """Return the same rows with only `columns` read, and `prepare` applied to each chunk."""
