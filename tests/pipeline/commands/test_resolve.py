@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrameWriter, SparkSession
 
 from abeyant.cli import main
 from abeyant.errors import AbeyantError
@@ -224,3 +226,61 @@ def test_a_table_that_has_it_all_stays_as_it_is(spark: SparkSession) -> None:
     assert events_from(events).collect() == events.collect()
     with pytest.raises(AbeyantError, match="events: cannot map the unknown column 'watches'"):
         events_from(events, {"watches": "1"})
+
+
+@pytest.mark.slow
+def test_operations_are_searched_for_rejected_ones_unless_each_has_an_outcome(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def put(name: str, columns: dict[str, Any]) -> str:
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+        return str(tmp_path / f"{name}.parquet")
+
+    def resolved(name: str, ids: list[str | None], *options: str) -> tuple[list[str], list[str], list[str]]:
+        """Return the ids with an outcome, those rejected, and the columns of the rejected."""
+        rows = len(ids)
+        start = pa.array([60_000_000] * rows, pa.timestamp("us", "UTC"))
+        watches = pa.array([[{"key": "a", "required": 1}]] * rows)
+        columns = {"instance": ["one"] * rows, "op_id": ids, "kind": ["ORDER"] * rows, "start": start}
+        operations = put(name, {**columns, "timeout_ms": [1000] * rows, "watches": watches})
+        out = tmp_path / f"out-{name}"
+        assert main(["resolve", operations, events, "--out", str(out), "--engine", "spark", *options]) == 0
+        outcomes, rejected = (pq.read_table(out / name) for name in ("outcomes", "invalid_operations"))
+        return outcomes["op_id"].to_pylist(), rejected["op_id"].to_pylist(), rejected.column_names
+
+    at = pa.array([60_500_000, 60_100_000], pa.timestamp("us", "UTC"))
+    events = put("events", {"instance": ["one"] * 2, "key": ["a", "b"], "progress": [1, 9], "at": at})
+    searched: list[Any] = []
+    write = DataFrameWriter.parquet
+
+    def spied(writer: DataFrameWriter, path: str, *options: Any) -> None:
+        if path.endswith("invalid_operations"):
+            searched.append("FileScan" in writer._df._jdf.queryExecution().executedPlan().toString())
+        write(writer, path, *options)
+
+    monkeypatch.setattr(DataFrameWriter, "parquet", spied)
+    outcomes, rejected, columns = resolved("fine", ["1", "2"])
+    assert (sorted(outcomes), rejected, searched) == (["1", "2"], [], [False])
+    assert {"op_id", "watches", "reason"} < set(columns), "it is a table all the same"
+    outcomes, rejected, _ = resolved("twice", ["1", "1", None])
+    assert (outcomes, sorted(map(str, rejected)), searched) == (["1"], ["1", "None"], [False, True])
+    outcomes, rejected, _ = resolved("promised", ["1", "1"], "--unique-ids")
+    assert (rejected, searched) == (["1"], [False, True, True]), "the promise is broken, and it is told"
+
+
+@pytest.mark.slow
+def test_the_newest_event_is_seen_while_events_are_searched_for_rejected_ones(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    second = pa.timestamp("us", "UTC")
+    watches = pa.array([[{"key": "a", "required": 1}]])
+    operation = {"instance": ["one"], "op_id": ["1"], "kind": ["ORDER"], "start": pa.array([60_000_000], second)}
+    pq.write_table(pa.table({**operation, "timeout_ms": [2000], "watches": watches}), tmp_path / "operations.parquet")
+    at = pa.array([61_000_000, 50_000_000, None], second)
+    columns = {"instance": [None, "one", "one"], "key": ["b", "b", "b"], "progress": [1, 1, 1], "at": at}
+    pq.write_table(pa.table(columns), tmp_path / "events.parquet")
+    tables = [str(tmp_path / f"{name}.parquet") for name in ("operations", "events")]
+    assert main(["resolve", *tables, "--out", str(tmp_path / "out"), "--engine", "spark"]) == 0
+    assert pq.read_table(tmp_path / "out" / "invalid_events").num_rows == 2
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "deadline after the newest event (1970-01-01 00:01:01 UTC)" in shown, "also one that is rejected is an event"

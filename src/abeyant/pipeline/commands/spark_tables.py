@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.analysis.outcomes import expired_keys
@@ -47,6 +47,7 @@ class SparkTables:
         self._operations = operations_from(operations, dict(args.operation))
         self._events = events_from(events, dict(args.event))
         self._spark, self._args, self._rules = spark, args, rules
+        self._newest = Observation("newest event")
 
     def result(self) -> AbstractContextManager[ResultWriter]:
         """Return a context manager that yields the writer of the result."""
@@ -55,17 +56,28 @@ class SparkTables:
     def tables(self) -> dict[str, DataFrame]:
         """Return the tables to write, by name: the outcomes and the rejected rows. Lazy."""
         options = {**self._rules, "deadline": self._args.deadline, "unique_ids": self._args.unique_ids}
+        # The rows are all read for those to reject: so no job of its own has to look for the newest event.
+        observed = self._events.observe(self._newest, F.max(F.unix_micros("at")).alias("at_us"))
         return {
             "outcomes": resolve(self._operations, self._events, **options),
             "invalid_operations": rejected_operations(self._operations),
-            "invalid_events": rejected_events(self._events),
+            "invalid_events": rejected_events(observed),
         }
 
     def write(self, result: ResultWriter, name: str, table: DataFrame, steps: Steps) -> None:
         """Write one of the tables that `tables` returns, and print the progress."""
         name_jobs(self._spark, _GROUP, name)
         with steps.step(f"writing {name}", self._spark, _GROUP):
+            if name == "invalid_operations" and self._has_outcomes_of_all(result):
+                table = table.limit(0)
             result.write(name, table)
+
+    def _has_outcomes_of_all(self, result: ResultWriter) -> bool:
+        """Return whether each operation has an outcome, so that none is rejected. Counts the operations.
+
+        With a promise that ids are unique, a duplicate has an outcome, too, and is still to be found.
+        """
+        return not self._args.unique_ids and result.rows("outcomes") == self._operations.count()
 
     def expired_keys(self, ended: OutcomeCounts) -> pa.Table:
         """Return the keys on which most operations expired. Reads the operations again."""
@@ -76,8 +88,11 @@ class SparkTables:
         return unmatched_of(ended, self._operations, self._events, self._columns)
 
     def newest_event(self) -> int | None:
-        """Return the greatest `at` of all events, in microseconds since 1970; None without events. Reads them again."""
-        newest: int | None = self._events.agg(F.max(F.unix_micros("at"))).toArrow().column(0)[0].as_py()
+        """Return the greatest `at` of all events, in microseconds since 1970; None without events.
+
+        It is known once the rejected events are written.
+        """
+        newest: int | None = self._newest.get["at_us"]
         return newest
 
     def has_valid_events(self) -> bool:
