@@ -265,7 +265,9 @@ def test_operations_are_searched_for_rejected_ones_unless_each_has_an_outcome(
     outcomes, rejected, _ = resolved("twice", ["1", "1", None])
     assert (outcomes, sorted(map(str, rejected)), searched) == (["1"], ["1", "None"], [False, True])
     outcomes, rejected, _ = resolved("promised", ["1", "1"], "--unique-ids")
-    assert (rejected, searched) == (["1"], [False, True, True]), "the promise is broken, and it is told"
+    assert (rejected, searched) == (["1"], [False, True, True]), (
+        "a duplicate is reported, although ids were promised to be unique"
+    )
 
 
 @pytest.mark.slow

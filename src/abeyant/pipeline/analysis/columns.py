@@ -26,7 +26,6 @@ __all__ = [
     "Integers",
     "LogRows",
     "codes",
-    "compact",
     "count_equal",
     "count_rows",
     "decoded",
@@ -127,15 +126,6 @@ def codes(column: pa.Array | pa.ChunkedArray) -> tuple[Integers, pa.Array]:
 def join_tables(parts: Iterable[pa.Table]) -> pa.Table:
     """Join tables to one, whose encoded columns have one dictionary each: Arrow groups rows by no other."""
     return pa.concat_tables(parts).combine_chunks()
-
-
-def compact(rows: pa.Table) -> pa.Table:
-    """Encode anew each encoded column with more values than rows. Each column is one chunk."""
-    for at, column in enumerate(rows.columns):
-        if pa.types.is_dictionary(column.type) and rows.num_rows and len(column.chunk(0).dictionary) > rows.num_rows:
-            values = column.cast(column.type.value_type)
-            rows = rows.set_column(at, rows.field(at), values.dictionary_encode())
-    return rows
 
 
 def decoded(table: pa.Table) -> pa.Table:

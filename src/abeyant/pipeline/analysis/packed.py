@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from abeyant.pipeline.analysis.columns import compact, join_tables, tables
+from abeyant.pipeline.analysis.columns import join_tables, tables
 from abeyant.pipeline.spark.packed import pack, unpack
 
 __all__ = ["Packed", "collected", "merging", "packed"]
@@ -23,8 +23,7 @@ def packed(parts: Iterable[Packed]) -> Iterator[pa.Table]:
     """Pack pairs (table name, rows) in the form in which a job returns them; drop pairs without rows."""
     for name, table in parts:
         if table.num_rows:
-            rows = pack(compact(table.combine_chunks()))
-            yield pa.table([pa.array([name]), pa.array([rows], pa.binary())], ["name", "rows"])
+            yield pa.table([pa.array([name]), pa.array([pack(table)], pa.binary())], ["name", "rows"])
 
 
 def collected(rows: DataFrame, schemas: Mapping[str, pa.Schema]) -> dict[str, pa.Table]:

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
-from abeyant.pipeline.analysis.columns import Integers, LogRows, codes, compact, join_tables, run_starts, tables
+from abeyant.pipeline.analysis.columns import Integers, LogRows, codes, join_tables, run_starts, tables
 from abeyant.pipeline.spark.chunks import freeze_imports
 from abeyant.pipeline.spark.packed import Work, pack, unpack
 from abeyant.pipeline.spark.session import shuffle_partitions
@@ -110,7 +110,7 @@ def _shuffle(
             ordered = rows.take(pa.array(order))
             starts = run_starts([shard[order]])
             for start, end in zip(starts, np.append(starts[1:], len(order)), strict=True):
-                part = [shard[order[start]]], [name], [pack(compact(ordered.slice(start, end - start)))]
+                part = [shard[order[start]]], [name], [pack(ordered.slice(start, end - start))]
                 types = pa.int32(), pa.string(), pa.binary()
                 yield pa.record_batch([pa.array(*column) for column in zip(part, types, strict=True)], _NAMES)
 

@@ -69,9 +69,18 @@ def pack(table: pa.Table) -> bytes:
     """Return a table as bytes: an Arrow IPC stream, whose columns are compressed."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=_PACKING) as stream:
-        stream.write_table(table.combine_chunks())
+        stream.write_table(_compact(table.combine_chunks()))
     packed: bytes = sink.getvalue().to_pybytes()
     return packed
+
+
+def _compact(rows: pa.Table) -> pa.Table:
+    """Encode anew each encoded column that has more values than rows, such as a slice. Each column is one chunk."""
+    for at, column in enumerate(rows.columns):
+        if pa.types.is_dictionary(column.type) and rows.num_rows and len(column.chunk(0).dictionary) > rows.num_rows:
+            values = column.cast(column.type.value_type)
+            rows = rows.set_column(at, rows.field(at), values.dictionary_encode())
+    return rows
 
 
 def unpack(packed: bytes) -> pa.Table:
